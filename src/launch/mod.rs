@@ -1,0 +1,4 @@
+//! Starting the command and standing aside: streams, relay, terminal, signals, reaping.
+//!
+//! Owns the byte path and everything that the child could notice. The rest of the program
+//! is known here only as `model::Tap`. May use `model` and `sys`.

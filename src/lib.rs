@@ -1,0 +1,16 @@
+//! `gpuwatch run -- python train.py`: a launcher and job supervisor for GPU training.
+//!
+//! ARCHITECTURE.md maps the rooms; `tests/architecture.rs` keeps their borders.
+
+pub mod cli;
+pub mod launch;
+pub mod model;
+pub mod nvml;
+pub mod observe;
+pub mod place;
+pub mod plan;
+pub mod read;
+pub mod record;
+pub mod report;
+pub mod supervise;
+pub mod sys;

@@ -1,0 +1,30 @@
+//! The nouns that every room speaks: what was read, what happened, what a run is.
+//!
+//! Owns the types and their serialised names, which are the file formats of
+//! `run.json`, `samples.csv` and `events.jsonl`. Must not know clocks, files,
+//! threads, NVML, or where a value came from: it may use the standard library's
+//! collections and serde, nothing else.
+
+mod event;
+mod inventory;
+mod mark;
+mod outcome;
+mod reading;
+mod record;
+mod sample;
+mod stamp;
+mod tap;
+pub mod units;
+
+pub use event::{
+    AlertState, Event, FindingState, GpuChange, Logged, ProcessChange, ProgressChange, Severity,
+    SourceState,
+};
+pub use inventory::{GpuInfo, Inventory};
+pub use mark::{Mark, Metric, Phase, Stream};
+pub use outcome::{Exit, Outcome, RunState, Verdict};
+pub use reading::{Reading, Why};
+pub use record::{EnvSetting, GitState, JobIds, RunRecord, Summary};
+pub use sample::{GpuProcess, GpuSample, HostSample, JobSample, ProgressState, Sample, Throttle};
+pub use stamp::Stamp;
+pub use tap::Tap;

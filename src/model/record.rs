@@ -1,0 +1,145 @@
+//! `run.json`: what a run was asked to do, what it was given, and how it ended.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Exit, GpuInfo, RunState, Verdict};
+
+/// One environment variable that we set, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnvSetting {
+    /// The value that the child saw.
+    pub value: String,
+    /// Where it comes from: `profile default`, `chosen: free`, `--env`.
+    pub why: String,
+}
+
+/// The working tree that the run was started in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitState {
+    /// Abbreviated commit.
+    pub commit: Option<String>,
+    /// Whether tracked files differ from it.
+    pub dirty: Option<bool>,
+}
+
+/// Which part of a distributed job this run is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobIds {
+    /// The scheduler's job id.
+    pub id: Option<String>,
+    /// Global rank.
+    pub rank: Option<u32>,
+    /// Number of ranks.
+    pub world: Option<u32>,
+    /// Rank on this machine.
+    pub local_rank: Option<u32>,
+}
+
+/// The run in numbers; null is "not known", never 0.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Seconds from start to end, suspend left out.
+    pub duration_s: Option<f64>,
+    /// Mean over samples and watched GPUs, %.
+    pub gpu_util_pct_mean: Option<f64>,
+    /// 95th percentile over samples and watched GPUs (nearest rank), %.
+    pub gpu_util_pct_p95: Option<f64>,
+    /// The most that the job held on all watched GPUs together at one tick, MiB.
+    pub job_mem_mib_max: Option<f64>,
+    /// Mean over ticks of the watched GPUs' power together, W.
+    pub power_w_mean: Option<f64>,
+    /// Energy of the watched GPUs together since the start, J.
+    pub energy_j: Option<f64>,
+    /// Last epoch as displayed.
+    pub epoch: Option<f64>,
+    /// Total epochs.
+    pub epochs: Option<f64>,
+    /// Last step as displayed.
+    pub step: Option<u64>,
+    /// Total steps.
+    pub steps: Option<u64>,
+    /// Percent of the whole run.
+    pub overall_pct: Option<f64>,
+}
+
+/// `run.json`, schema 1.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Always 1.
+    pub schema: u32,
+    /// `YYYYMMDD-HHMMSS-<name>-<4 hex>`; the directory's name.
+    pub id: String,
+    /// `--name`, else from the command.
+    pub name: String,
+    /// `--tag`, in the order given.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// The command; bytes that aren't UTF-8 are escaped losslessly, secrets masked.
+    #[serde(default)]
+    pub argv: Vec<String>,
+    /// Where it was started.
+    #[serde(default)]
+    pub cwd: Option<String>,
+    /// The git work tree's root, else the working directory.
+    #[serde(default)]
+    pub project: Option<String>,
+    /// Login name, else the numeric id.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// Host name.
+    #[serde(default)]
+    pub host: Option<String>,
+    /// Null outside a git work tree.
+    #[serde(default)]
+    pub git: Option<GitState>,
+    /// The watched GPUs.
+    #[serde(default)]
+    pub gpus: Vec<GpuInfo>,
+    /// Driver version.
+    #[serde(default)]
+    pub driver: Option<String>,
+    /// CUDA version of the driver.
+    #[serde(default)]
+    pub cuda: Option<String>,
+    /// What we set: name to value and reason.
+    #[serde(default)]
+    pub env: std::collections::BTreeMap<String, EnvSetting>,
+    /// The profile's name.
+    #[serde(default)]
+    pub profile: Option<String>,
+    /// The framework, once known.
+    #[serde(default)]
+    pub framework: Option<String>,
+    /// Scheduler and rank.
+    #[serde(default)]
+    pub job: JobIds,
+    /// The main process.
+    #[serde(default)]
+    pub pid: Option<u32>,
+    /// RFC 3339 with milliseconds and offset.
+    pub started: String,
+    /// Null while it runs.
+    #[serde(default)]
+    pub ended: Option<String>,
+    /// As written: a run whose supervisor is gone still says `running` here and is read as lost.
+    pub state: RunState,
+    /// Null members while it runs.
+    #[serde(default)]
+    pub exit: Exit,
+    /// `exact`, `device-wide: why` or `unknown: why`; null where no GPU is watched.
+    #[serde(default)]
+    pub attribution: Option<String>,
+    /// The judgement at the end.
+    #[serde(default)]
+    pub verdict: Verdict,
+    /// The resolved settings of the judge.
+    #[serde(default)]
+    pub judge: Map<String, Value>,
+    /// The resolved rules of the user.
+    #[serde(default)]
+    pub rules: Vec<Value>,
+    /// The run in numbers.
+    #[serde(default)]
+    pub summary: Summary,
+}

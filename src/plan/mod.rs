@@ -1,0 +1,4 @@
+//! From what was typed to what will be done: environment changes and the run's plan.
+//!
+//! Owns the decisions made before the start, as pure functions. Must not know how a
+//! process is spawned or a GPU is read; may use `model` alone.

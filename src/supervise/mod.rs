@@ -1,0 +1,4 @@
+//! One run from start to end: `state` decides (pure), `wire` joins the rooms.
+//!
+//! Owns the order of things, the shutdown order above all. The one place that knows every
+//! room but `cli`.
