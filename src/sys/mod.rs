@@ -2,3 +2,9 @@
 //!
 //! Owns thin wrappers, each with its SAFETY line. Must not know what they are used for.
 #![allow(unsafe_code, reason = "this room exists so that no other needs it")]
+
+pub mod inherited;
+pub mod process;
+pub mod signals;
+pub mod spawn;
+pub mod streams;
