@@ -66,6 +66,11 @@ impl Child {
         self.ended.is_none() && signals::send(self.pid, signal).is_ok()
     }
 
+    /// Whether it has been reaped.
+    pub fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
     /// Reaps it if it has ended.
     pub fn try_reap(&mut self) -> Option<Exit> {
         let exit = match process::reap_ended(&self.pidfd)? {

@@ -30,12 +30,16 @@ const DRAIN_IDLE: Duration = Duration::from_secs(2);
 pub struct Progress {
     stream: Stream,
     to: RawFd,
+    /// The number of its read end, by which the sentinel knows its copy.
+    read_end: RawFd,
     began: Instant,
     bytes: AtomicU64,
     last_byte: AtomicU8,
     /// Milliseconds after `began` at which the present write started, plus one; 0: none.
     writing_since: AtomicU64,
     ended: AtomicBool,
+    /// Its end was taken notice of.
+    noticed: AtomicBool,
 }
 
 impl Progress {
@@ -87,11 +91,13 @@ impl Relays {
         let progress = Arc::new(Progress {
             stream: source.stream,
             to: source.to,
+            read_end: source.read.as_raw_fd(),
             began: Instant::now(),
             bytes: AtomicU64::new(0),
             last_byte: AtomicU8::new(b'\n'),
             writing_since: AtomicU64::new(0),
             ended: AtomicBool::new(false),
+            noticed: AtomicBool::new(false),
         });
         if source.terminal.is_some() {
             self.sizes
@@ -128,15 +134,28 @@ impl Relays {
         let _ = self.drain.write(1);
     }
 
-    /// Readable when some relay has ended; `all_ended` tells whether it was the last.
+    /// Readable when some relay has ended.
     pub fn ended_fd(&self) -> BorrowedFd<'_> {
         self.ended.as_fd()
     }
 
+    /// The read ends of relays that have ended since the last call.
+    pub fn newly_ended(&self) -> Vec<RawFd> {
+        // Nothing to read: this was a look without a cause.
+        let _ = self.ended.read();
+        let new = |p: &&Arc<Progress>| {
+            p.ended.load(Ordering::Acquire) && !p.noticed.swap(true, Ordering::Relaxed)
+        };
+        self.streams
+            .iter()
+            .filter(new)
+            .map(|p| p.read_end)
+            .collect()
+    }
+
     /// Whether every relay has ended.
     pub fn all_ended(&self) -> bool {
-        let _ = self.ended.read();
-        self.streams.iter().all(|s| s.ended.load(Ordering::Acquire))
+        self.streams.iter().all(|p| p.ended.load(Ordering::Acquire))
     }
 
     /// What the observer may look at.

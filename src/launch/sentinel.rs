@@ -12,10 +12,12 @@ use std::{fs, io, thread};
 
 use crate::sys::signals::{Mask, consume};
 use crate::sys::spawn::{exec_self, fork_bare};
+use crate::sys::streams::adopt;
 
-/// Orders of two bytes, understood before the exec: what, and a signal number or 0.
+/// Orders of five bytes, understood before the exec: what, and a number.
 const BECOME_HELPER: u8 = b'h';
 const CONSUME: u8 = b'c';
+const RELEASE: u8 = b'r';
 const QUIT: u8 = b'q';
 
 /// How long the relay's read ends outlive a killed gpuwatch, so that a printing child gets
@@ -52,18 +54,30 @@ impl Sentinel {
 
     /// Makes it the NVML helper. From then on the socket speaks the helper's protocol.
     pub fn become_helper(&self) -> io::Result<UnixStream> {
-        (&self.socket).write_all(&[BECOME_HELPER, 0])?;
+        self.order(BECOME_HELPER, 0)?;
         self.socket.try_clone()
     }
 
     /// Takes a signal that was seen here out again. Only before `become_helper`.
     pub fn consume(&self, signal: i32) -> io::Result<()> {
-        (&self.socket).write_all(&[CONSUME, signal as u8])
+        self.order(CONSUME, signal)
+    }
+
+    /// Closes its copy of this read end: a relay has ended, and its child must notice. Only
+    /// before `become_helper`.
+    pub fn release(&self, read_end: RawFd) -> io::Result<()> {
+        self.order(RELEASE, read_end)
     }
 
     /// Ends it, without the wait for our death. Only before `become_helper`.
     pub fn quit(&self) -> io::Result<()> {
-        (&self.socket).write_all(&[QUIT, 0])
+        self.order(QUIT, 0)
+    }
+
+    fn order(&self, what: u8, number: i32) -> io::Result<()> {
+        let mut order = [what; 5];
+        order[1..].copy_from_slice(&number.to_ne_bytes());
+        (&self.socket).write_all(&order)
     }
 
     /// Whether this signal waits there. None if that can't be read.
@@ -86,14 +100,21 @@ fn pending_in(status: &str, signal: i32) -> Option<bool> {
 fn serve(mut socket: UnixStream, keep: &[RawFd]) -> i32 {
     Mask::full().set();
     loop {
-        let mut order = [0_u8; 2];
-        if socket.read_exact(&mut order).is_err() {
+        let mut what = [0_u8; 1];
+        let mut number = [0_u8; 4];
+        if socket
+            .read_exact(&mut what)
+            .and_then(|()| socket.read_exact(&mut number))
+            .is_err()
+        {
             thread::sleep(KEEP_AFTER_DEATH);
             return 0;
         }
-        match order[0] {
+        let number = i32::from_ne_bytes(number);
+        match what[0] {
             QUIT => return 0,
-            CONSUME => consume(i32::from(order[1])),
+            CONSUME => consume(number),
+            RELEASE => drop(adopt(number)),
             _ => {
                 let error = become_helper(&socket, keep);
                 return outlive(socket, &error);
