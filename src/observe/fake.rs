@@ -20,7 +20,7 @@ pub struct FakeProcess<'a> {
     threads: u32,
     exit_signal: i32,
     io: Option<[u64; 4]>,
-    anon_kib: Option<u64>,
+    shmem_kib: Option<u64>,
     children: Vec<u32>,
 }
 
@@ -67,7 +67,7 @@ impl FakeProc {
             threads: 1,
             exit_signal: 17,
             io: Some([0; 4]),
-            anon_kib: Some(1024),
+            shmem_kib: Some(512),
             children: Vec::new(),
         }
     }
@@ -118,8 +118,8 @@ impl FakeProcess<'_> {
     }
 
     /// `None` for a kernel that doesn't tell.
-    pub fn anon_kib(mut self, kib: Option<u64>) -> Self {
-        self.anon_kib = kib;
+    pub fn shmem_kib(mut self, kib: Option<u64>) -> Self {
+        self.shmem_kib = kib;
         self
     }
 
@@ -134,11 +134,15 @@ impl FakeProcess<'_> {
             "{pid} ({}) {} {} {pid} {pid} 0 -1 0 0 0 3 0 {} 0 0 0 20 0 {} 0 {} 0 512 0 0 0 0 0 0 0 0 0 0 0 0 0 {} 0 0\n",
             self.name, self.state, self.parent, self.cpu, self.threads, self.start, self.exit_signal
         ));
-        let mut status = "Name:\tx\nVmRSS:\t  2048 kB\n".to_owned();
-        if let Some(kib) = self.anon_kib {
-            write!(status, "RssAnon:\t{kib} kB\nRssShmem:\t512 kB\n").unwrap();
+        let mut status = "Name:\tx\nVmRSS:\t  2048 kB\nRssAnon:\t  1024 kB\n".to_owned();
+        if let Some(kib) = self.shmem_kib {
+            writeln!(status, "RssShmem:\t{kib} kB").unwrap();
         }
         home.file(&format!("{pid}/status"), &status);
+        // 2 MiB resident, half of it anonymous.
+        let pages = |kib: usize| kib * 1024 / rustix::param::page_size();
+        let statm = format!("9999 {} {} 1 0 9 0\n", pages(2048), pages(1024));
+        home.file(&format!("{pid}/statm"), &statm);
         if let Some([rchar, wchar, read, write]) = self.io {
             home.file(&format!("{pid}/io"), &format!(
                 "rchar: {rchar}\nwchar: {wchar}\nsyscr: 1\nsyscw: 1\nread_bytes: {read}\nwrite_bytes: {write}\n"

@@ -6,7 +6,9 @@
 mod cgroup;
 #[cfg(test)]
 mod fake;
+mod git;
 mod host;
+pub mod identity;
 mod mounts;
 pub mod parse;
 mod proc_fs;
@@ -16,6 +18,7 @@ mod totals;
 mod tree;
 mod walk;
 
+pub use git::git_state;
 pub use host::{HostReader, HostTick, cgroup_root};
 pub use proc_fs::{ProcFs, ProcessId};
 pub use process::{ProcessChangeFact, ProcessState};

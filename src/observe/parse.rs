@@ -26,21 +26,17 @@ pub struct Stat {
     pub threads: u32,
     /// When it started, in ticks since the machine did: with `pid` the process's identity.
     pub start: u64,
-    /// Resident pages.
-    pub rss_pages: u64,
     /// What the parent is sent at the end; -1 marks a thread that isn't its process's first.
     pub exit_signal: i32,
 }
 
-/// `RssAnon` and its siblings of `/proc/PID/status`, in KiB; `None` where the kernel doesn't say.
+/// `/proc/PID/statm`, as far as we use it, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Resident {
+pub struct Statm {
     /// All resident memory.
-    pub rss_kib: Option<u64>,
-    /// Anonymous memory.
-    pub anon_kib: Option<u64>,
-    /// Shared memory.
-    pub shmem_kib: Option<u64>,
+    pub resident: u64,
+    /// The part of it that isn't anonymous: pages of files and shared memory.
+    pub shared: u64,
 }
 
 /// `/proc/PID/io` in bytes since the process began, ended and reaped children included.
@@ -123,8 +119,7 @@ pub fn stat(text: &[u8]) -> Option<(Stat, &[u8])> {
         stime: number(fields.next()?)?,
         threads: u32::try_from(number(fields.nth(4)?)?).ok()?, // 20
         start: number(fields.nth(1)?)?,                        // 22
-        rss_pages: number(fields.nth(1)?)?,                    // 24
-        exit_signal: fields.nth(13).and_then(signed).unwrap_or(0), // 38
+        exit_signal: fields.nth(15).and_then(signed).unwrap_or(0), // 38
     };
     Some((stat, name))
 }
@@ -141,23 +136,13 @@ pub fn keyed(text: &[u8], key: &[u8]) -> Option<u64> {
     })
 }
 
-/// The memory lines of `/proc/PID/status`.
-pub fn resident(text: &[u8]) -> Resident {
-    let mut found = Resident::default();
-    for line in text.split(|b| *b == b'\n') {
-        // Two bytes tell most lines apart from ours: this runs once a process and tick.
-        let slot = match line.get(..3) {
-            Some(b"VmR") if line.starts_with(b"VmRSS:") => &mut found.rss_kib,
-            Some(b"Rss") if line.starts_with(b"RssAnon:") => &mut found.anon_kib,
-            Some(b"Rss") if line.starts_with(b"RssShmem:") => {
-                found.shmem_kib = words(line).nth(1).and_then(number);
-                break;
-            }
-            _ => continue,
-        };
-        *slot = words(line).nth(1).and_then(number);
-    }
-    found
+/// `/proc/PID/statm`: sizes in pages; all are 0 for a process without memory, such as a zombie.
+pub fn statm(text: &[u8]) -> Option<Statm> {
+    let mut fields = words(text).skip(1);
+    Some(Statm {
+        resident: number(fields.next()?)?,
+        shared: number(fields.next()?)?,
+    })
 }
 
 /// `/proc/PID/io`.
@@ -238,7 +223,6 @@ mod tests {
                 stime: 50,
                 threads: 12,
                 start: 987_654,
-                rss_pages: 2500,
                 exit_signal: 17,
             }
         );
@@ -253,29 +237,24 @@ mod tests {
     }
 
     #[test]
-    fn absent_memory_lines_stay_absent() {
-        let zombie = resident(b"Name:\tpython\nState:\tZ (zombie)\nThreads:\t1\n");
-        assert_eq!(zombie, Resident::default());
-        let old = resident(b"VmRSS:\t  2048 kB\nThreads:\t1\n");
-        assert_eq!((old.rss_kib, old.anon_kib), (Some(2048), None));
-        let all =
-            resident(b"VmRSS:\t 300 kB\nRssAnon:\t 100 kB\nRssFile:\t 50 kB\nRssShmem:\t 150 kB\n");
-        assert_eq!(
-            (all.rss_kib, all.anon_kib, all.shmem_kib),
-            (Some(300), Some(100), Some(150))
-        );
-    }
-
-    #[test]
     fn keys_match_whole() {
         let text = b"oom 4\noom_kill 2\noom_group_kill 1\n";
         assert_eq!(keyed(text, b"oom_kill"), Some(2));
         assert_eq!(keyed(text, b"oom"), Some(4));
         assert_eq!(keyed(text, b"max"), None);
+        let status = b"VmRSS:\t 300 kB\nRssFile:\t 50 kB\nRssShmem:\t     150 kB\n";
+        assert_eq!(keyed(status, b"RssShmem"), Some(150));
     }
 
     #[test]
     fn the_small_files() {
+        assert_eq!(
+            statm(b"7000 500 200 30 0 900 0\n"),
+            Some(Statm {
+                resident: 500,
+                shared: 200
+            })
+        );
         assert_eq!(last_pid(b"0.11 0.08 0.03 1/101 6146\n"), Some(6146));
         assert_eq!(uptime_centis(b"350735.47 234388.90\n"), Some(35_073_547));
         assert_eq!(

@@ -6,7 +6,7 @@ use std::io;
 
 use crate::model::{Event, ProcessChange, Reading, Why};
 
-use super::parse::{self, Io, Resident, Stat};
+use super::parse::{self, Io, Stat, Statm};
 use super::proc_fs::{Kept, ProcFs, ProcessId, is_gone, not_understood, why};
 use super::rates::gained;
 
@@ -78,6 +78,15 @@ struct Look {
     io: Reading<Io>,
 }
 
+/// A process's memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Memory {
+    /// Resident, in pages: all of it, and what isn't anonymous.
+    pub pages: Statm,
+    /// The part that is shared memory, in KiB.
+    pub shmem_kib: Reading<u64>,
+}
+
 /// What a process did between two looks; what can't be told is missing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gains {
@@ -103,7 +112,7 @@ pub struct Process {
     /// At the last look.
     pub threads: u32,
     /// Memory at the last look.
-    pub resident: Reading<Resident>,
+    pub memory: Reading<Memory>,
     /// Why the last look failed, where it failed while the process lives.
     pub unread: Option<Why>,
     now: Look,
@@ -133,7 +142,7 @@ impl Process {
             name: String::from_utf8_lossy(name).into_owned(),
             state: ProcessState::of(stat)?,
             threads: stat.threads,
-            resident: Reading::default(),
+            memory: Reading::default(),
             unread: None,
             now: Look {
                 cpu_ticks: stat.utime + stat.stime,
@@ -205,19 +214,12 @@ impl Process {
 
     /// Reads its memory and what it read and wrote.
     pub fn measure(&mut self, fs: &mut ProcFs) {
-        let (pid, keep) = (self.id.pid, self.keep);
-        let [_, status_file, io_file] = &mut self.files;
         if self.state != ProcessState::Zombie {
-            let status = status_file.read(fs, keep, format_args!("{pid}/status"));
-            self.resident = match status {
-                Ok(text) => Reading::Value(parse::resident(text)),
-                // It ended during this tick, and its memory with it.
-                Err(error) if is_gone(&error) => Reading::Value(Resident::default()),
-                Err(error) => Reading::Missing(why(&error)),
-            };
+            self.memory = self.read_memory(fs);
         }
+        let [.., io_file] = &mut self.files;
         let io = io_file
-            .read(fs, keep, format_args!("{pid}/io"))
+            .read(fs, self.keep, format_args!("{}/io", self.id.pid))
             .and_then(|text| parse::io(text).ok_or_else(not_understood));
         match io {
             Ok(io) => self.now.io = Reading::Value(io),
@@ -225,6 +227,41 @@ impl Process {
             Err(error) if self.ends_now(fs, &error) => {}
             Err(error) => self.now.io = Reading::Missing(why(&error)),
         }
+    }
+
+    /// `statm` tells all but shared memory. That takes `status`, which costs as much as all else
+    /// together, so it is read only when what `statm` counts as shared has changed.
+    fn read_memory(&mut self, fs: &mut ProcFs) -> Reading<Memory> {
+        let pid = self.id.pid;
+        let [_, statm_file, _] = &mut self.files;
+        let statm = statm_file
+            .read(fs, self.keep, format_args!("{pid}/statm"))
+            .and_then(|text| parse::statm(text).ok_or_else(not_understood));
+        let pages = match statm {
+            Ok(pages) => pages,
+            // It ended during this tick, and its memory with it.
+            Err(error) if is_gone(&error) => Statm::default(),
+            Err(error) => return Reading::Missing(why(&error)),
+        };
+        if let Reading::Value(last) = &self.memory
+            && last.pages.shared == pages.shared
+            && last.shmem_kib.value().is_some()
+        {
+            let shmem_kib = last.shmem_kib.clone();
+            return Reading::Value(Memory { pages, shmem_kib });
+        }
+        let shmem_kib = if pages == Statm::default() {
+            Reading::Value(0)
+        } else {
+            match fs.read(format_args!("{pid}/status")) {
+                // Kernels before 4.5 don't tell.
+                Ok(text) => parse::keyed(text, b"RssShmem")
+                    .map_or(Reading::Missing(Why::NotSupported), Reading::Value),
+                Err(error) if is_gone(&error) => Reading::Value(0),
+                Err(error) => Reading::Missing(why(&error)),
+            }
+        };
+        Reading::Value(Memory { pages, shmem_kib })
     }
 
     /// Whether a failed read means that the process just ended (and not a kernel without the file).

@@ -5,12 +5,21 @@
 
 use crate::model::{JobSample, Reading, Why};
 
-use super::parse::Resident;
-use super::process::{Gains, Process, ProcessState};
+use super::parse::Statm;
+use super::process::{Gains, Memory, Process, ProcessState};
 use super::rates;
 
-/// KiB of a MiB.
-const KIB_A_MIB: f64 = 1024.0;
+/// Bytes of a MiB.
+const MIB: f64 = 1_048_576.0;
+
+/// In what this machine's kernel counts.
+#[derive(Clone, Copy, Debug)]
+pub struct Units {
+    /// Clock ticks of a second of CPU time.
+    pub ticks_per_s: u64,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+}
 
 /// A sum, or why there is none.
 #[derive(Debug, Default)]
@@ -45,8 +54,8 @@ pub struct Totals {
     each: Vec<u64>,
     main_ticks: Option<u64>,
     majflt: Sum,
-    rss_kib: Sum,
-    anon_kib: Sum,
+    rss_pages: Sum,
+    anon_pages: Sum,
     shmem_kib: Sum,
     read: Sum,
     written: Sum,
@@ -80,7 +89,7 @@ impl Totals {
             *count += 1;
         }
         if !process.is_zombie() {
-            self.add_memory(&process.resident);
+            self.add_memory(&process.memory);
         }
         if let Some(why) = &process.unread {
             self.cpu_ticks.add(Reading::Missing(why.clone()));
@@ -110,19 +119,21 @@ impl Totals {
         self.main_ticks = gains.map(|gains| gains.cpu_ticks);
     }
 
-    fn add_memory(&mut self, resident: &Reading<Resident>) {
-        match resident {
-            // No line for resident memory at all: a process that is just ending has none left.
-            Reading::Value(Resident { rss_kib: None, .. }) => {}
+    fn add_memory(&mut self, memory: &Reading<Memory>) {
+        match memory {
             Reading::Value(memory) => {
-                let unsupported =
-                    |n: Option<u64>| n.map_or(Reading::Missing(Why::NotSupported), Reading::Value);
-                self.rss_kib.add(unsupported(memory.rss_kib));
-                self.anon_kib.add(unsupported(memory.anon_kib));
-                self.shmem_kib.add(unsupported(memory.shmem_kib));
+                let Statm { resident, shared } = memory.pages;
+                self.rss_pages.add(Reading::Value(resident));
+                let anon = resident.saturating_sub(shared);
+                self.anon_pages.add(Reading::Value(anon));
+                self.shmem_kib.add(memory.shmem_kib.clone());
             }
             Reading::Missing(why) => {
-                for sum in [&mut self.rss_kib, &mut self.anon_kib, &mut self.shmem_kib] {
+                for sum in [
+                    &mut self.rss_pages,
+                    &mut self.anon_pages,
+                    &mut self.shmem_kib,
+                ] {
                     sum.add(Reading::Missing(why.clone()));
                 }
             }
@@ -130,7 +141,7 @@ impl Totals {
     }
 
     /// The job's sample, without `forks`.
-    pub fn sample(&self, elapsed_s: f64, ticks_per_s: u64) -> JobSample {
+    pub fn sample(&self, elapsed_s: f64, units: Units) -> JobSample {
         let [run, sleep, disk, stopped, zombie] = self.states;
         // Nobody could be compared with the last tick.
         let nothing_yet = self.first || (self.compared == 0 && self.met > 0);
@@ -145,9 +156,10 @@ impl Totals {
             Reading::Value(n) => f(n),
             Reading::Missing(why) => Reading::Missing(why),
         };
-        let cores = |ticks| rates::cores(ticks, ticks_per_s, elapsed_s);
+        let cores = |ticks| rates::cores(ticks, units.ticks_per_s, elapsed_s);
         let mb_s = |bytes| rates::mb_per_second(bytes, elapsed_s);
-        let mib = |sum: &Sum| sum.reading().map(|kib| kib as f64 / KIB_A_MIB);
+        let mib = |sum: &Sum, unit: u64| sum.reading().map(|n| (n * unit) as f64 / MIB);
+        let (page, kib) = (units.page_bytes, 1024);
         JobSample {
             procs: Reading::Value(run + sleep + disk + stopped),
             n_run: Reading::Value(run),
@@ -162,9 +174,9 @@ impl Totals {
             }),
             cpu_cores: per_second(rate(&self.cpu_ticks), &cores),
             main_cores: per_second(Reading::from(self.main_ticks), &cores),
-            rss_mib: mib(&self.rss_kib),
-            anon_mib: mib(&self.anon_kib),
-            shmem_mib: mib(&self.shmem_kib),
+            rss_mib: mib(&self.rss_pages, page),
+            anon_mib: mib(&self.anon_pages, page),
+            shmem_mib: mib(&self.shmem_kib, kib),
             read_mb_s: per_second(rate(&self.read), &mb_s),
             write_mb_s: per_second(rate(&self.written), &mb_s),
             majflt_s: per_second(rate(&self.majflt), &|n| {

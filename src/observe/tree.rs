@@ -14,10 +14,10 @@ use super::parse;
 use super::proc_fs::{Kept, ProcFs, ProcessId};
 use super::process::{Process, ProcessChangeFact, ProcessState};
 use super::rates;
-use super::totals::Totals;
+use super::totals::{Totals, Units};
 use super::walk::{Found, View, Walker};
 
-/// Open files a process: `stat`, `status`, `io`.
+/// Open files a process: `stat`, `statm`, `io`.
 const FILES_A_PROCESS: u64 = 3;
 /// Processes whose files stay open, at the most.
 const KEEP_AT_MOST: u64 = 128;
@@ -60,7 +60,7 @@ pub struct JobTree {
     uptime: Kept,
     /// Clock ticks since boot at the last tick.
     last_tick_at: Option<u64>,
-    ticks_per_s: u64,
+    units: Units,
     first_done: bool,
     appeared: u32,
     changes: Vec<ProcessChangeFact>,
@@ -87,7 +87,10 @@ impl JobTree {
             place: WorkingPlace::default(),
             uptime: Kept::default(),
             last_tick_at: None,
-            ticks_per_s: rustix::param::clock_ticks_per_second(),
+            units: Units {
+                ticks_per_s: rustix::param::clock_ticks_per_second(),
+                page_bytes: rustix::param::page_size() as u64,
+            },
             first_done: false,
             appeared: 0,
             changes: Vec::new(),
@@ -140,7 +143,7 @@ impl JobTree {
             }
         }
         let forks = std::mem::take(&mut self.appeared);
-        let mut sample = totals.sample(elapsed_s, self.ticks_per_s);
+        let mut sample = totals.sample(elapsed_s, self.units);
         if !first {
             sample.forks = Reading::Value(forks);
         }
@@ -244,7 +247,8 @@ impl JobTree {
             .uptime
             .read(&mut self.fs, true, format_args!("uptime"))
             .ok()?;
-        parse::uptime_centis(text).map(|centis| rates::centis_to_ticks(centis, self.ticks_per_s))
+        parse::uptime_centis(text)
+            .map(|centis| rates::centis_to_ticks(centis, self.units.ticks_per_s))
     }
 }
 

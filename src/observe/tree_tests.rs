@@ -278,12 +278,12 @@ fn a_main_thread_that_ended_before_the_others_is_no_zombie() {
 #[test]
 fn what_may_not_be_read_is_missing_and_says_why() {
     let fake = house();
-    fake.process(22, 20).io(None).anon_kib(None).write();
+    fake.process(22, 20).io(None).shmem_kib(None).write();
     let mut tree = tree(&fake);
     tree.tick(0.0);
     let job = tree.tick(1.0).sample;
     assert!(matches!(job.read_mb_s.why(), Some(Why::Failed(_))));
-    assert_eq!(missing(&job.anon_mib), Why::NotSupported);
+    assert_eq!(missing(&job.shmem_mib), Why::NotSupported);
     assert_eq!(job.rss_mib, Reading::Value(6.0));
     assert_eq!(job.cpu_cores, Reading::Value(0.0));
 }
