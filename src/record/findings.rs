@@ -113,14 +113,19 @@ impl FindingFold {
     /// Each finding's name once, in the order in which they were first raised: what the
     /// index holds.
     pub fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = Vec::new();
-        for finding in &self.list {
-            if !names.contains(&finding.name) {
-                names.push(finding.name.clone());
-            }
-        }
-        names
+        names(&self.list)
     }
+}
+
+/// Each finding's name once.
+pub(super) fn names(list: &[FindingRecord]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for finding in list {
+        if !names.contains(&finding.name) {
+            names.push(finding.name.clone());
+        }
+    }
+    names
 }
 
 #[cfg(test)]

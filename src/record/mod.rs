@@ -8,9 +8,12 @@
 pub mod error;
 pub mod events;
 mod files;
+pub mod find;
 pub mod findings;
 pub mod id;
 pub mod index;
+pub mod list;
+pub mod load;
 pub mod output_log;
 pub mod root;
 pub mod run_dir;
@@ -20,9 +23,12 @@ pub mod tail;
 
 pub use error::RecordError;
 pub use events::{EventReader, EventWriter};
+pub use find::find;
 pub use findings::{FindingFold, FindingRecord};
 pub use id::run_id;
 pub use index::IndexEntry;
+pub use list::{Listing, list};
+pub use load::{Run, load};
 pub use output_log::OutputLog;
 pub use root::{root_for_reading, root_for_writing};
 pub use run_dir::RunDir;
