@@ -2,6 +2,10 @@
 //!
 //! Owns parsing of the command line, its errors and exit codes. Nothing imports it.
 
+pub mod output;
+pub mod runs;
+pub mod show;
+
 use std::process::ExitCode;
 
 /// Runs what the command line says.

@@ -57,10 +57,12 @@ pub enum RecordError {
         waited_s: u64,
     },
     /// Nothing has been recorded there.
-    #[error("no run is recorded in {}: start one with `gpuwatch run -- CMD`, or give the place with --dir", path.display())]
+    #[error(
+        "no run is recorded in {place}: start one with `gpuwatch run -- CMD`, or give the place with --dir"
+    )]
     NoRuns {
         /// The place that was looked at.
-        path: PathBuf,
+        place: String,
     },
     /// No run answers to this.
     #[error("no run '{what}' in {}: {hint}", path.display())]

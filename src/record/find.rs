@@ -32,7 +32,7 @@ pub fn find(root: Option<&Path>, what: &str) -> Result<PathBuf, RecordError> {
             return directory(Path::new(what));
         }
         return Err(RecordError::NoRuns {
-            path: PathBuf::from("the default place"),
+            place: "the default place".to_owned(),
         });
     };
     if let Some(back) = from_the_end(what) {
@@ -66,9 +66,7 @@ fn nth_newest(root: &Path, back: usize, what: &str) -> Result<PathBuf, RecordErr
     let runs = list(root, Some(back), |_| true)?.runs;
     match runs.get(back - 1) {
         Some(entry) => Ok(PathBuf::from(&entry.dir)),
-        None if runs.is_empty() => Err(RecordError::NoRuns {
-            path: root.to_owned(),
-        }),
+        None if runs.is_empty() => Err(no_runs(root)),
         None => Err(not_found(
             root,
             what,
@@ -81,9 +79,7 @@ fn by_prefix_or_name(root: &Path, what: &str) -> Result<PathBuf, RecordError> {
     let ids = directories(root).map_err(RecordError::io("read", root, CURE_READ))?;
     let mut ids: Vec<String> = ids.into_iter().collect();
     if ids.is_empty() {
-        return Err(RecordError::NoRuns {
-            path: root.to_owned(),
-        });
+        return Err(no_runs(root));
     }
     ids.sort_by(|a, b| b.cmp(a));
     let fitting: Vec<&String> = ids.iter().filter(|id| id.starts_with(what)).collect();
@@ -107,6 +103,12 @@ fn by_prefix_or_name(root: &Path, what: &str) -> Result<PathBuf, RecordError> {
         });
     }
     Err(not_found(root, what, near(&ids, what)))
+}
+
+fn no_runs(root: &Path) -> RecordError {
+    RecordError::NoRuns {
+        place: root.display().to_string(),
+    }
 }
 
 fn not_found(root: &Path, what: &str, hint: String) -> RecordError {
