@@ -159,7 +159,7 @@ pub struct GpmMetric {
     pub names: [*const c_char; 3],
 }
 
-/// `nvmlGpmMetricsGet_t`: 333 metrics in `nvml.h` of CUDA 13.
+/// `nvmlGpmMetricsGet_t` as the bindings have it; newer headers make room for more metrics.
 #[repr(C)]
 pub struct GpmMetrics {
     pub version: u32,
@@ -170,7 +170,7 @@ pub struct GpmMetrics {
 }
 
 /// `NVML_GPM_METRIC_MAX`.
-pub const GPM_METRICS: usize = 333;
+pub const GPM_METRICS: usize = 210;
 
 #[cfg(test)]
 mod tests {
