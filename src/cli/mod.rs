@@ -4,7 +4,25 @@
 
 use std::process::ExitCode;
 
+use clap::Parser;
+
+mod gpus;
+mod gpus_table;
+mod helper;
+
+#[derive(Debug, Parser)]
+#[command(name = "gpuwatch", version)]
+enum Cli {
+    /// GPUs, who holds them, which are free
+    Gpus(gpus::GpusArgs),
+    #[command(hide = true)]
+    Helper(helper::HelperArgs),
+}
+
 /// Runs what the command line says.
 pub fn main() -> ExitCode {
-    ExitCode::SUCCESS
+    match Cli::parse() {
+        Cli::Gpus(args) => gpus::run(&args),
+        Cli::Helper(args) => helper::run(&args),
+    }
 }
