@@ -135,7 +135,7 @@ fn near(ids: &[String], what: &str) -> String {
     let holds = |id: &&String| !what.is_empty() && id.to_lowercase().contains(&lower);
     let mut close: Vec<&String> = ids.iter().filter(holds).collect();
     if close.is_empty() {
-        let limit = (what.chars().count() / 3).max(1);
+        let limit = (what.chars().count() / 2).clamp(1, 3);
         close = ids
             .iter()
             .filter(|id| distance(name_part(id), what) <= limit || distance(id, what) <= limit)
