@@ -3,6 +3,11 @@
 //! `FakeDriver::new(&json!({"gpus": [{}]}))`, then `driver.apply(&mut command)` makes that
 //! command see it. `tests/fake-nvml/README.md` documents the scenario.
 #![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test may fail where it stands"
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -71,13 +76,13 @@ impl FakeDriver {
     pub fn hold(&self, pid: u32, gpu: u32, mib: u64, sm_pct: u32) {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
         let (_, rest) = stat.rsplit_once(')').unwrap();
-        let start: u64 = rest.split_whitespace().nth(19).unwrap().parse().unwrap();
+        let started: u64 = rest.split_whitespace().nth(19).unwrap().parse().unwrap();
         let folder = self.dir.path().join("scenario.json.d");
         fs::create_dir_all(&folder).unwrap();
         let new = folder.join(format!("{pid}.tmp"));
         let said = json!({
             "pid": pid,
-            "start": start,
+            "start": started,
             "gpus": {gpu.to_string(): {"mib": mib, "sm": sm_pct}},
         });
         fs::write(&new, said.to_string()).unwrap();
