@@ -35,7 +35,8 @@ struct Parts<'a> {
 impl Grammar {
     /// Remembers a table's header; called once for each complete line.
     pub fn notice(&mut self, line: &str) {
-        if !line.bytes().any(|b| b.is_ascii_digit())
+        let numbers = |w: &str| w.starts_with(|c: char| c.is_ascii_digit());
+        if !line.split_whitespace().any(numbers)
             && let Some(table) = Table::header(&tokens(line))
         {
             self.table = Some(table);
@@ -59,10 +60,12 @@ impl<'a> Parts<'a> {
         let body = counters::body(tokens);
         let counters = counters::find(tokens, body);
         let keyed = counters::keyed(tokens, &counters);
+        let mut values = values::find(tokens, &counters);
+        values.retain(|v| !keyed.iter().any(|k| (v.first..v.at).contains(&k.at)));
         Self {
             tokens,
             body,
-            values: values::find(tokens, &counters),
+            values,
             bar: tokens.iter().position(|t| t.kind == Kind::Bar),
             table: table.filter(|t| t.fits(tokens)),
             counters,
@@ -87,9 +90,9 @@ impl<'a> Parts<'a> {
         let rate = values::rate(self.tokens, self.bar.is_some())
             .filter(|_| !epoch.is_some_and(|e| e.done && step.is_none()));
         if epoch.is_none() && step.is_none() && percent.is_none() {
-            let alone = loss.is_some() && self.values.len() == 1 || self.is_boxed();
-            let said = (loss.is_some() && alone) || rate.is_some();
-            // Only what a tracker with progress may add to it.
+            // Only what adds to progress that is known already.
+            let fit = self.values.iter().filter_map(|v| words::loss_fit(&v.name)).min();
+            let said = fit.is_some_and(|f| f <= 2) || rate.is_some();
             if !said {
                 return None;
             }
@@ -97,8 +100,8 @@ impl<'a> Parts<'a> {
         Some(Reading {
             source: self.source(epoch.as_ref(), step.as_ref()),
             phase: self.phase(step.as_ref()),
-            says_train: self.says_train(),
-            rank: counters::rank(self.tokens),
+            says_train: self.says_train(step.as_ref()),
+            rank: self.rank(),
             eta_s: values::eta(self.tokens, step.as_ref().is_some_and(|s| s.total != Some(s.n))),
             epoch,
             step,
@@ -108,6 +111,12 @@ impl<'a> Parts<'a> {
             rate,
             redrawn: false,
         })
+    }
+
+    fn rank(&self) -> Option<u32> {
+        let named = !self.keyed.is_empty() || self.counters.iter().any(|c| c.counts.is_some());
+        let label = || counters::labelled_rank(self.tokens).filter(|_| named);
+        counters::rank(self.tokens).or_else(label)
     }
 
     fn epoch(&self) -> Option<EpochShown> {
@@ -131,6 +140,9 @@ impl<'a> Parts<'a> {
                 fractional: false,
             });
         }
+        if let Some((first, _)) = self.pair() {
+            return Some(first);
+        }
         let key = self.keyed.iter().find(|k| k.counts == Counts::Epochs)?;
         let firm = key.separated
             || key.words_before <= 4
@@ -147,6 +159,44 @@ impl<'a> Parts<'a> {
         })
     }
 
+    /// Two nameless numbers in brackets before a loss, `[0/5][50/1583]` or `[1, 2000]`, are an
+    /// epoch and a step.
+    fn pair(&self) -> Option<(EpochShown, StepShown)> {
+        if !self.values.iter().any(|v| v.name.to_lowercase().contains("loss")) {
+            return None;
+        }
+        let epoch = |value, total| EpochShown {
+            value,
+            total,
+            done: false,
+            fractional: false,
+        };
+        if let [a, b, ..] = &self.counters[..]
+            && a.counts.is_none()
+            && b.counts.is_none()
+            && a.at == self.body + 1
+            && b.at == a.end + 2
+            && self.bar.is_none()
+        {
+            let step = StepShown {
+                total: b.total.map(|t| t as u64),
+                ..unnamed(b.n as u64)
+            };
+            return Some((epoch(a.n, a.total), step));
+        }
+        match self.tokens.get(self.body..self.body + 5)? {
+            [open, a, comma, b, close] if open.is('[') && comma.is(',') && close.is(']') => {
+                match (a.kind, b.kind) {
+                    (Kind::Int(a), Kind::Int(b)) if a >= 0.0 && b >= 0.0 => {
+                        Some((epoch(a, None), unnamed(b as u64)))
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
     /// A total that is named on the same line: `"step": 5, "total_steps": 40`.
     fn total(&self, of: Counts) -> Option<f64> {
         self.values
@@ -156,6 +206,9 @@ impl<'a> Parts<'a> {
     }
 
     fn step(&self, epoch: Option<&EpochShown>) -> Option<StepShown> {
+        if let Some((_, step)) = self.pair() {
+            return Some(step);
+        }
         let named = |counts: Counts| self.counters.iter().find(move |c| c.counts == Some(counts));
         let counter = named(Counts::Steps)
             .or_else(|| self.counters.iter().find(|c| self.is_step(c, epoch)))
@@ -242,9 +295,11 @@ impl<'a> Parts<'a> {
         let first = c.at <= self.body + 1;
         let has_loss = self.values.iter().any(|v| words::loss_fit(&v.name).is_some());
         let measured = has_loss || self.values.iter().any(|v| words::is_measure(&v.name));
+        let clocked = self.tokens.get(c.end).is_some_and(|t| matches!(t.kind, Kind::Clock(_)))
+            && self.tokens.get(c.end + 1).is_some_and(|t| t.is('<'));
         let timed = self.tokens.get(c.end).is_some_and(|t| t.is('-'))
             && self.tokens.get(c.end + 1).is_some_and(|t| t.unit == "s");
-        (nameless && (epoch.is_some() || beside_percent || (first && (measured || timed)))) || has_loss
+        (nameless && (clocked || epoch.is_some() || beside_percent || (first && (measured || timed)))) || has_loss
     }
 
     /// `357/400 correct`: the word behind it says what is counted, and it isn't steps.
@@ -264,7 +319,8 @@ impl<'a> Parts<'a> {
                 words::is_eval(&v.name) == eval && v.name.to_lowercase().contains("loss")
             })
         };
-        nameless && !self.counters.is_empty() && self.keyed.is_empty() && shown(true) && shown(false)
+        let paced = self.tokens.iter().any(|t| t.unit.contains("s/") || t.unit.contains("/s"));
+        nameless && !paced && !self.counters.is_empty() && self.keyed.is_empty() && shown(true) && shown(false)
     }
 
     fn measures(&self) -> (Option<f64>, Vec<(String, f64)>) {
@@ -323,7 +379,7 @@ impl<'a> Parts<'a> {
     }
 
     /// The words that say what the line is about: before its bar or its first number.
-    fn head(&self) -> impl Iterator<Item = &'a str> {
+    fn head(&self, step: bool) -> impl Iterator<Item = &'a str> {
         let first_counter = self.counters.iter().map(|c| c.at).min();
         let first_keyed = self.keyed.iter().map(|k| k.at).min();
         let first_table = self.table.map(|_| 0);
@@ -334,7 +390,7 @@ impl<'a> Parts<'a> {
             .chain(if self.bar.is_some() { None } else { first_keyed })
             .chain(first_table)
             .min()
-            .unwrap_or(self.tokens.len());
+            .unwrap_or(if step { self.body } else { self.tokens.len() });
         let end = self.bar.filter(|b| *b < 2).and(first_counter).unwrap_or(end);
         let tokens = self.tokens;
         let keys: Vec<usize> = self.values.iter().flat_map(|v| v.first..v.at).collect();
@@ -344,16 +400,17 @@ impl<'a> Parts<'a> {
             .filter(|w| !w.contains('.') || words::is_chore(w))
     }
 
-    fn says_train(&self) -> bool {
-        self.head().any(|w| words::is_train(w) && !w.contains('.'))
+    fn says_train(&self, step: Option<&StepShown>) -> bool {
+        self.head(step.is_some()).any(|w| words::is_train(w) && !w.contains('.'))
     }
 
     fn phase(&self, step: Option<&StepShown>) -> Phase {
-        let bytes = self.counters.iter().any(|c| c.bytes && c.counts.is_none());
+        let bytes = self.counters.iter().any(|c| c.bytes && c.counts.is_none())
+            || self.tokens.iter().any(|t| t.unit.ends_with("B/s"));
         if bytes && self.bar.is_some() {
             return Phase::Other;
         }
-        for word in self.head() {
+        for word in self.head(step.is_some()) {
             if words::is_train(word) && !word.contains('.') {
                 return Phase::Train;
             }
@@ -367,7 +424,7 @@ impl<'a> Parts<'a> {
         let named = step.is_some_and(|s| words::counter(&s.name).is_some());
         let epochs = self.keyed.iter().any(|k| k.counts == Counts::Epochs)
             || self.counters.iter().any(|c| c.counts == Some(Counts::Epochs));
-        if self.bar.is_some() && !named && !epochs && self.head().any(words::is_chore) {
+        if self.bar.is_some() && !named && !epochs && self.head(true).any(words::is_chore) {
             return Phase::Other;
         }
         Phase::Train

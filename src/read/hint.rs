@@ -56,7 +56,11 @@ fn has_word(line: &[u8]) -> bool {
 fn has_mark(line: &[u8]) -> bool {
     memchr::memchr3_iter(b'/', b'%', b'[', line).any(|i| match line[i] {
         b'/' => is_pair(line, i),
-        b'%' => matches!(line[i + 1..].trim_ascii_start().first(), Some(b'|' | b'[')),
+        b'%' => {
+            let number = |b: &&u8| b.is_ascii_digit() || **b == b'.' || **b == b' ';
+            matches!(line[i + 1..].trim_ascii_start().first(), Some(b'|' | b'['))
+                || matches!(line[..i].iter().rev().find(|b| !number(b)), Some(b'|' | b']'))
+        }
         _ => is_clock_box(line, i),
     }) || memchr::memmem::find_iter(line, b" of ").any(|i| {
         i > 0

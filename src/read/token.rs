@@ -140,7 +140,7 @@ fn word(rest: &str, before: Option<&Token<'_>>, gap: bool) -> (Kind, usize, usiz
     let mut end = 0;
     let mut chars = rest.char_indices().peekable();
     while let Some((i, c)) = chars.next() {
-        let inside = matches!(c, '-' | '.' | '/' | '@')
+        let inside = matches!(c, '-' | '.' | '/' | '@' | '\'')
             && i > 0
             && chars.peek().is_some_and(|(_, n)| n.is_alphanumeric() || *n == '_');
         if !(c.is_alphanumeric() || c == '_' || inside) {

@@ -92,6 +92,8 @@ pub(super) struct Tracker {
     step_is_bar: bool,
     /// Steps count on through all epochs.
     run_wide: bool,
+    /// Where the epoch before stopped.
+    step_before: Option<(u64, u64)>,
     /// Totals of bars that turned out not to be training.
     eval_totals: Vec<u64>,
     /// Total of an unnamed outer bar that counts epochs.
@@ -134,6 +136,7 @@ impl Tracker {
             if !same {
                 r.step = None;
             }
+            r.percent = r.percent.filter(|_| r.step.is_some());
         }
         let turned = r.epoch.is_some_and(|e| self.turns(&e));
         match r.step.as_ref().map(|s| self.judge(s, r, turned)) {
@@ -152,7 +155,7 @@ impl Tracker {
         if let Some(step) = r.step.clone() {
             self.take_step(&step);
             self.train.percent = r.percent;
-        } else if r.percent.is_some() {
+        } else if r.percent.is_some() && !r.epoch.is_some_and(|e| e.done) {
             self.train.percent = r.percent;
         }
         self.train.take_rest(r);
@@ -182,6 +185,7 @@ impl Tracker {
                 fractional: false,
             });
             r.step = None;
+            r.rate = None;
         }
     }
 
@@ -260,11 +264,7 @@ impl Tracker {
     fn take_epoch(&mut self, e: &EpochShown, step: Option<&StepShown>, result: bool) {
         let turned = self.turns(e);
         if turned {
-            let before = (self.train.step, self.train.steps);
-            if let (Some(step), (Some(old), Some(steps))) = (step, before) {
-                let counts_on = step.n > old && old < steps && step.total == Some(steps);
-                self.run_wide |= counts_on && old > 0;
-            }
+            self.step_before = self.train.step.zip(self.train.steps);
             if self.train.epoch.is_some_and(|now| e.value < now) {
                 self.restart();
             }
@@ -290,7 +290,14 @@ impl Tracker {
         if falls {
             self.pace.turn();
         }
-        self.run_wide |= step.whole_run;
+        let counts_on = match self.step_before {
+            // The new epoch doesn't begin at 0: the counter is the whole run's.
+            Some((old, total)) if self.train.step.is_none() => {
+                old > 0 && old < total && step.n > old && step.total == Some(total)
+            }
+            _ => false,
+        };
+        self.run_wide |= step.whole_run || counts_on;
         self.style.closed = false;
         self.train.step = Some(step.n);
         self.train.steps = step.total;

@@ -74,7 +74,9 @@ fn value(tokens: &[Token<'_>], at: usize, taken: &dyn Fn(usize) -> bool) -> Opti
             .map(|n| -n)?,
         _ => return None,
     };
-    if taken(i) {
+    let place = name.text.contains('.') && !number.gap;
+    let drawn = tokens.get(i + 1).is_some_and(|t| t.kind == Kind::Bar && !t.gap);
+    if taken(i) || place || drawn || name.text == "pid" {
         return None;
     }
     let first = first_word(tokens, at);

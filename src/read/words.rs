@@ -70,9 +70,9 @@ pub(super) fn total(word: &str) -> Option<Counts> {
 pub(super) fn is_elsewhere(word: &str) -> bool {
     matches!(
         word.to_lowercase().as_str(),
-        "best" | "per" | "every" | "each" | "last" | "max" | "min" | "total" | "num" | "warmup"
+        "best" | "over" | "per" | "every" | "each" | "last" | "max" | "min" | "total" | "num" | "warmup"
             | "from" | "resume" | "resuming" | "resumed" | "until" | "since" | "skipped" | "nan"
-            | "of" | "patience" | "final" | "n" | "number" | "accumulation"
+            | "patience" | "final" | "n" | "number" | "accumulation"
     )
 }
 
