@@ -4,10 +4,9 @@
 //! counters, `key=value`, tables; the little that only one framework does is marked so. Must
 //! not know the screen, or what was read before (a table's header excepted).
 
-use crate::model::Phase;
-
 use super::counters::{self, Counter, Keyed};
 use super::reading::{EpochShown, Reading, StepShown};
+use super::screen::Line;
 use super::table::Table;
 use super::token::{Kind, Token, tokens};
 use super::values::{self, Value};
@@ -20,16 +19,16 @@ pub(super) struct Grammar {
 }
 
 /// A line and everything that was found on it.
-struct Parts<'a> {
-    tokens: &'a [Token<'a>],
+pub(super) struct Parts<'a> {
+    pub(super) tokens: &'a [Token<'a>],
     /// Where the message begins, behind time stamps, levels and ranks.
-    body: usize,
-    counters: Vec<Counter>,
-    keyed: Vec<Keyed>,
-    values: Vec<Value>,
+    pub(super) body: usize,
+    pub(super) counters: Vec<Counter>,
+    pub(super) keyed: Vec<Keyed>,
+    pub(super) values: Vec<Value>,
     /// The first bar.
-    bar: Option<usize>,
-    table: Option<&'a Table>,
+    pub(super) bar: Option<usize>,
+    pub(super) table: Option<&'a Table>,
 }
 
 impl Grammar {
@@ -44,11 +43,12 @@ impl Grammar {
     }
 
     /// What this line says, if it shows progress.
-    pub fn read(&self, line: &str) -> Option<Reading> {
-        let tokens = tokens(line);
+    pub fn read(&self, line: &Line) -> Option<Reading> {
+        let tokens = tokens(&line.text);
         let parts = Parts::new(&tokens, self.table.as_ref());
         let mut reading = parts.reading()?;
-        if line.trim_start().starts_with('{') && !reading.source.ends_with("bar") {
+        reading.redrawn = line.redrawn;
+        if line.text.trim_start().starts_with('{') && !reading.source.ends_with("bar") {
             reading.source = "json";
         }
         Some(reading)
@@ -91,7 +91,11 @@ impl<'a> Parts<'a> {
             .filter(|_| !epoch.is_some_and(|e| e.done && step.is_none()));
         if epoch.is_none() && step.is_none() && percent.is_none() {
             // Only what adds to progress that is known already.
-            let fit = self.values.iter().filter_map(|v| words::loss_fit(&v.name)).min();
+            let fit = self
+                .values
+                .iter()
+                .filter_map(|v| words::loss_fit(&v.name))
+                .min();
             let said = fit.is_some_and(|f| f <= 2) || rate.is_some();
             if !said {
                 return None;
@@ -102,7 +106,10 @@ impl<'a> Parts<'a> {
             phase: self.phase(step.as_ref()),
             says_train: self.says_train(step.as_ref()),
             rank: self.rank(),
-            eta_s: values::eta(self.tokens, step.as_ref().is_some_and(|s| s.total != Some(s.n))),
+            eta_s: values::eta(
+                self.tokens,
+                step.as_ref().is_some_and(|s| s.total != Some(s.n)),
+            ),
             epoch,
             step,
             percent,
@@ -162,7 +169,11 @@ impl<'a> Parts<'a> {
     /// Two nameless numbers in brackets before a loss, `[0/5][50/1583]` or `[1, 2000]`, are an
     /// epoch and a step.
     fn pair(&self) -> Option<(EpochShown, StepShown)> {
-        if !self.values.iter().any(|v| v.name.to_lowercase().contains("loss")) {
+        if !self
+            .values
+            .iter()
+            .any(|v| v.name.to_lowercase().contains("loss"))
+        {
             return None;
         }
         let epoch = |value, total| EpochShown {
@@ -201,8 +212,8 @@ impl<'a> Parts<'a> {
     fn total(&self, of: Counts) -> Option<f64> {
         self.values
             .iter()
-            .find(|v| words::total(&v.name) == Some(of) && v.value >= 1.0)
-            .map(|v| v.value)
+            .find(|v| words::total(&v.name) == Some(of) && v.number >= 1.0)
+            .map(|v| v.number)
     }
 
     fn step(&self, epoch: Option<&EpochShown>) -> Option<StepShown> {
@@ -240,11 +251,17 @@ impl<'a> Parts<'a> {
         let company = epoch.is_some()
             || self.values.len() > 1
             || self.values.iter().any(|v| words::is_measure(&v.name))
-            || self.tokens.iter().any(|t| t.is_word() && words::loss_fit(t.text).is_some())
+            || self
+                .tokens
+                .iter()
+                .any(|t| t.is_word() && words::loss_fit(t.text).is_some())
             || self.is_boxed();
         (company && !self.recalls()).then(|| StepShown {
             n: key.n as u64,
-            total: self.total(Counts::Steps).map(|t| t as u64).filter(|t| *t as f64 >= key.n),
+            total: self
+                .total(Counts::Steps)
+                .map(|t| t as u64)
+                .filter(|t| *t as f64 >= key.n),
             name: key.name.clone(),
             bar: false,
             whole_run: key.counts == Counts::RunSteps,
@@ -256,7 +273,11 @@ impl<'a> Parts<'a> {
         if let Some(n) = self.table.and_then(|t| t.step(self.tokens)) {
             return Some(unnamed(n));
         }
-        if !self.values.iter().any(|v| v.separated && words::is_measure(&v.name)) {
+        if !self
+            .values
+            .iter()
+            .any(|v| v.separated && words::is_measure(&v.name))
+        {
             return None;
         }
         let at = |i: usize| self.tokens.get(self.body + i);
@@ -273,7 +294,11 @@ impl<'a> Parts<'a> {
 
     /// Whether a counter without a known name counts steps.
     fn is_step(&self, c: &Counter, epoch: Option<&EpochShown>) -> bool {
-        if c.counts.is_some() || self.table.is_some_and(|t| t.epoch(self.tokens).is_some() && c.at == self.body) {
+        if c.counts.is_some()
+            || self
+                .table
+                .is_some_and(|t| t.epoch(self.tokens).is_some() && c.at == self.body)
+        {
             return false;
         }
         let beside_bar = self.bar.is_some();
@@ -293,13 +318,21 @@ impl<'a> Parts<'a> {
             || near(c.at.checked_sub(1));
         let nameless = c.name.is_empty() || words::is_train(&c.name);
         let first = c.at <= self.body + 1;
-        let has_loss = self.values.iter().any(|v| words::loss_fit(&v.name).is_some());
+        let has_loss = self
+            .values
+            .iter()
+            .any(|v| words::loss_fit(&v.name).is_some());
         let measured = has_loss || self.values.iter().any(|v| words::is_measure(&v.name));
-        let clocked = self.tokens.get(c.end).is_some_and(|t| matches!(t.kind, Kind::Clock(_)))
+        let clocked = self
+            .tokens
+            .get(c.end)
+            .is_some_and(|t| matches!(t.kind, Kind::Clock(_)))
             && self.tokens.get(c.end + 1).is_some_and(|t| t.is('<'));
         let timed = self.tokens.get(c.end).is_some_and(|t| t.is('-'))
             && self.tokens.get(c.end + 1).is_some_and(|t| t.unit == "s");
-        (nameless && (clocked || epoch.is_some() || beside_percent || (first && (measured || timed)))) || has_loss
+        (nameless
+            && (clocked || epoch.is_some() || beside_percent || (first && (measured || timed))))
+            || has_loss
     }
 
     /// `357/400 correct`: the word behind it says what is counted, and it isn't steps.
@@ -313,14 +346,25 @@ impl<'a> Parts<'a> {
 
     /// A bare `[3/50]` beside a training and a validation loss counts epochs.
     fn counts_epochs(&self) -> bool {
-        let nameless = self.counters.iter().all(|c| c.counts.is_none() && c.at <= self.body + 1);
+        let nameless = self
+            .counters
+            .iter()
+            .all(|c| c.counts.is_none() && c.at <= self.body + 1);
         let shown = |eval: bool| {
-            self.values.iter().any(|v| {
-                words::is_eval(&v.name) == eval && v.name.to_lowercase().contains("loss")
-            })
+            self.values
+                .iter()
+                .any(|v| words::is_eval(&v.name) == eval && v.name.to_lowercase().contains("loss"))
         };
-        let paced = self.tokens.iter().any(|t| t.unit.contains("s/") || t.unit.contains("/s"));
-        nameless && !paced && !self.counters.is_empty() && self.keyed.is_empty() && shown(true) && shown(false)
+        let paced = self
+            .tokens
+            .iter()
+            .any(|t| t.unit.contains("s/") || t.unit.contains("/s"));
+        nameless
+            && !paced
+            && !self.counters.is_empty()
+            && self.keyed.is_empty()
+            && shown(true)
+            && shown(false)
     }
 
     fn measures(&self) -> (Option<f64>, Vec<(String, f64)>) {
@@ -348,20 +392,26 @@ impl<'a> Parts<'a> {
                     && !words::is_rank(&v.name)
             })
             .take(values::MOST)
-            .map(|(_, v)| (v.name.clone(), v.value))
+            .map(|(_, v)| (v.name.clone(), v.number))
             .collect();
-        (best.map(|(_, i)| values[i].value), metrics)
+        (best.map(|(_, i)| values[i].number), metrics)
     }
 
     fn percent(&self, has_step: bool) -> Option<f64> {
-        let shown = self.tokens.iter().enumerate().find_map(|(i, t)| match t.kind {
-            Kind::Percent(p) if (0.0..=100.0).contains(&p) => Some((i, p)),
-            _ => None,
-        });
+        let shown = self
+            .tokens
+            .iter()
+            .enumerate()
+            .find_map(|(i, t)| match t.kind {
+                Kind::Percent(p) if (0.0..=100.0).contains(&p) => Some((i, p)),
+                _ => None,
+            });
         let (at, percent) = shown?;
-        let progress = self.tokens[..at].iter().rev().take(3).any(|t| {
-            t.is_word() && t.text.to_lowercase().starts_with("progress")
-        });
+        let progress = self.tokens[..at]
+            .iter()
+            .rev()
+            .take(3)
+            .any(|t| t.is_word() && t.text.to_lowercase().starts_with("progress"));
         let beside = self
             .counters
             .iter()
@@ -370,103 +420,15 @@ impl<'a> Parts<'a> {
     }
 
     /// A row of a boxed table, `| key | value |`, says one thing alone.
-    fn is_boxed(&self) -> bool {
-        self.tokens.first().is_some_and(|t| t.is('|')) && self.tokens.last().is_some_and(|t| t.is('|'))
+    pub(super) fn is_boxed(&self) -> bool {
+        self.tokens.first().is_some_and(|t| t.is('|'))
+            && self.tokens.last().is_some_and(|t| t.is('|'))
     }
 
     fn recalls(&self) -> bool {
-        self.tokens.iter().any(|t| t.is_word() && words::is_recall(t.text))
-    }
-
-    /// The words that say what the line is about: before its bar or its first number.
-    fn head(&self, step: bool) -> impl Iterator<Item = &'a str> {
-        let first_counter = self.counters.iter().map(|c| c.at).min();
-        let first_keyed = self.keyed.iter().map(|k| k.at).min();
-        let first_table = self.table.map(|_| 0);
-        let end = self
-            .bar
-            .into_iter()
-            .chain(if self.bar.is_some() { None } else { first_counter })
-            .chain(if self.bar.is_some() { None } else { first_keyed })
-            .chain(first_table)
-            .min()
-            .unwrap_or(if step { self.body } else { self.tokens.len() });
-        let end = self.bar.filter(|b| *b < 2).and(first_counter).unwrap_or(end);
-        let tokens = self.tokens;
-        let keys: Vec<usize> = self.values.iter().flat_map(|v| v.first..v.at).collect();
-        (0..end.min(tokens.len()))
-            .filter(move |i| tokens[*i].is_word() && !keys.contains(i))
-            .map(move |i| tokens[i].text)
-            .filter(|w| !w.contains('.') || words::is_chore(w))
-    }
-
-    fn says_train(&self, step: Option<&StepShown>) -> bool {
-        self.head(step.is_some()).any(|w| words::is_train(w) && !w.contains('.'))
-    }
-
-    fn phase(&self, step: Option<&StepShown>) -> Phase {
-        let bytes = self.counters.iter().any(|c| c.bytes && c.counts.is_none())
-            || self.tokens.iter().any(|t| t.unit.ends_with("B/s"));
-        if bytes && self.bar.is_some() {
-            return Phase::Other;
-        }
-        for word in self.head(step.is_some()) {
-            if words::is_train(word) && !word.contains('.') {
-                return Phase::Train;
-            }
-            if words::is_eval(word) && !word.contains('.') {
-                return Phase::Eval;
-            }
-        }
-        if self.says_eval() {
-            return Phase::Eval;
-        }
-        let named = step.is_some_and(|s| words::counter(&s.name).is_some());
-        let epochs = self.keyed.iter().any(|k| k.counts == Counts::Epochs)
-            || self.counters.iter().any(|c| c.counts == Some(Counts::Epochs));
-        if self.bar.is_some() && !named && !epochs && self.head(true).any(words::is_chore) {
-            return Phase::Other;
-        }
-        Phase::Train
-    }
-
-    /// `Epoch(val)`, `"split": "validation"`.
-    fn says_eval(&self) -> bool {
-        self.tokens.windows(3).any(|w| {
-            let about = w[0].is_word()
-                && matches!(
-                    w[0].text.to_lowercase().as_str(),
-                    "event" | "phase" | "split" | "mode" | "stage" | "subset"
-                );
-            let named = (about && (w[1].is(':') || w[1].is('=')))
-                || (w[0].is_word() && w[1].is('(') && words::counter(w[0].text).is_some());
-            named && w[2].is_word() && words::is_eval(w[2].text)
-        })
-    }
-
-    fn source(&self, epoch: Option<&EpochShown>, step: Option<&StepShown>) -> &'static str {
-        let tqdm = self.tokens.windows(2).any(|w| {
-            matches!(w[0].kind, Kind::Percent(_)) && w[1].kind == Kind::Bar && !w[1].gap
-        }) || step.is_some_and(|s| s.bar && s.total.is_none());
-        if tqdm {
-            return "tqdm";
-        }
-        let keras = self.counters.iter().any(|c| c.at == self.body)
-            && self.tokens.iter().any(|t| t.unit.ends_with("s/step") || t.unit.ends_with("s/epoch"));
-        if keras {
-            return "keras";
-        }
-        if self.bar.is_some() {
-            return "bar";
-        }
-        if self.table.is_some() || self.is_boxed() {
-            return "table";
-        }
-        match (epoch, step) {
-            (_, Some(s)) if s.total.is_some() => "step-counter",
-            (Some(e), None) if e.total.is_some() => "epoch-counter",
-            _ => "key-value",
-        }
+        self.tokens
+            .iter()
+            .any(|t| t.is_word() && words::is_recall(t.text))
     }
 }
 

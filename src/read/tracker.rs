@@ -7,53 +7,7 @@ use crate::model::{Mark, Metric, Phase, ProgressState, Stream};
 
 use super::pace::Pace;
 use super::reading::{EpochShown, Reading, StepShown};
-
-/// What one phase shows.
-#[derive(Clone, Debug, Default)]
-struct Shown {
-    source: &'static str,
-    rank: Option<u32>,
-    epoch: Option<f64>,
-    epochs: Option<f64>,
-    step: Option<u64>,
-    steps: Option<u64>,
-    percent: Option<f64>,
-    loss: Option<f64>,
-    metrics: Vec<(String, f64)>,
-    eta_s: Option<f64>,
-    shown_rate: Option<f64>,
-}
-
-impl Shown {
-    fn any(&self) -> bool {
-        self.epoch.is_some() || self.step.is_some() || self.percent.is_some()
-    }
-
-    fn take_rest(&mut self, r: &Reading) {
-        self.source = r.source;
-        self.rank = r.rank.or(self.rank);
-        if r.loss.is_some() {
-            self.loss = r.loss;
-        }
-        if !r.metrics.is_empty() {
-            self.metrics.clone_from(&r.metrics);
-        }
-        if r.step.is_some() || r.eta_s.is_some() {
-            self.eta_s = r.eta_s;
-        }
-        if r.rate.is_some() || r.step.as_ref().is_some_and(|s| s.bar) {
-            self.shown_rate = r.rate;
-        }
-    }
-
-    /// At its end, or so near that the last redraw was left out.
-    fn nearly_complete(&self) -> bool {
-        match (self.step, self.steps) {
-            (Some(step), Some(steps)) => step.saturating_mul(10) >= steps.saturating_mul(9),
-            _ => false,
-        }
-    }
-}
+use super::shown::{Counting, EpochStyle, Shown};
 
 /// What becomes of a step that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,19 +20,6 @@ enum Verdict {
     Ignore,
     /// The bar known so far is the outer one: it counts epochs.
     Inner,
-}
-
-/// How the epochs of this display are meant.
-#[derive(Clone, Copy, Debug, Default)]
-struct EpochStyle {
-    /// Finished ones are counted.
-    done: bool,
-    /// Written with a fraction.
-    fractional: bool,
-    /// Counted from 0.
-    zero_based: bool,
-    /// The epoch was shown with its result and no step: it is over.
-    closed: bool,
 }
 
 /// The progress of one process.
@@ -116,7 +57,7 @@ impl Tracker {
             Phase::Train => self.apply_train(&mut r, t),
             phase => {
                 let shown = self.shown_mut(phase);
-                take_plainly(shown, &r);
+                shown.take_plainly(&r);
                 Some(phase)
             }
         }
@@ -127,7 +68,7 @@ impl Tracker {
         if self.is_old_receipt(r) {
             return None;
         }
-        let lags = r.epoch.as_ref().is_some_and(|e| !self.epoch_is_news(e));
+        let lags = r.epoch.as_ref().is_some_and(|e| !self.epoch_is_news(e, r));
         if lags {
             let total = r.epoch.and_then(|e| e.total);
             self.train.epochs = self.train.epochs.or(total);
@@ -142,7 +83,7 @@ impl Tracker {
         match r.step.as_ref().map(|s| self.judge(s, r, turned)) {
             Some(Verdict::Eval) => {
                 self.remember_eval(r.step.as_ref());
-                take_plainly(&mut self.eval, r);
+                self.eval.take_plainly(r);
                 return Some(Phase::Eval);
             }
             Some(Verdict::Ignore) => r.step = None,
@@ -189,25 +130,28 @@ impl Tracker {
         }
     }
 
-    fn epoch_is_news(&self, e: &EpochShown) -> bool {
-        let Some(now) = self.train.epoch else { return true };
+    fn epoch_is_news(&self, e: &EpochShown, r: &Reading) -> bool {
+        let Some(now) = self.train.epoch else {
+            return true;
+        };
         let same = |a: f64, b: f64| (a - b).abs() < 1e-9;
-        if e.done && !self.style.done {
+        if e.done && self.style.counting != Counting::Done {
             // "2 of 5 done" beside "epoch 3": nothing new.
             return !same(e.value, now) && !same(e.value + 1.0, now);
         }
-        if self.style.done && !e.done && e.total.is_none() {
+        if self.style.counting == Counting::Done && !e.done && e.total.is_none() {
             return !same(e.value, now);
         }
         // A summary of the epoch that just ended, or one counted from 0.
-        let summary = e.total.is_none() && !e.fractional && self.train.epochs.is_some();
+        let result = r.step.is_none() && (r.loss.is_some() || !r.metrics.is_empty());
+        let summary = e.total.is_none() && !e.fractional && (self.train.epochs.is_some() || result);
         !(summary && same(now - e.value, 1.0))
     }
 
     /// Whether the display turns to another epoch.
     fn turns(&self, e: &EpochShown) -> bool {
         match self.train.epoch {
-            Some(now) => !e.fractional && now.floor() != e.value.floor(),
+            Some(now) => !e.fractional && (now.floor() - e.value.floor()).abs() > 0.5,
             None => false,
         }
     }
@@ -222,7 +166,11 @@ impl Tracker {
         }
         let Some(total) = step.total else {
             let other = step.name != self.step_name;
-            return if other { Verdict::Ignore } else { Verdict::Take };
+            return if other {
+                Verdict::Ignore
+            } else {
+                Verdict::Take
+            };
         };
         if total == steps || r.says_train {
             return Verdict::Take;
@@ -234,10 +182,15 @@ impl Tracker {
         if whole_epochs && now.nearly_complete() {
             return Verdict::Eval;
         }
-        let unnamed = step.bar && self.step_is_bar && step.name.is_empty() && self.step_name.is_empty();
-        let one_loop = now.epoch.is_none() || self.style.fractional;
+        let unnamed =
+            step.bar && self.step_is_bar && step.name.is_empty() && self.step_name.is_empty();
+        let one_loop = now.epoch.is_none() || (self.style.counting == Counting::Fractional);
         if unnamed && one_loop && current < steps {
-            return if current == 0 { Verdict::Inner } else { Verdict::Eval };
+            return if current == 0 {
+                Verdict::Inner
+            } else {
+                Verdict::Eval
+            };
         }
         Verdict::Take
     }
@@ -254,7 +207,7 @@ impl Tracker {
 
     fn make_outer(&mut self) {
         self.outer_total = self.train.steps;
-        self.style.done = true;
+        self.style.counting = Counting::Done;
         self.train.epoch = self.train.step.map(|s| s as f64);
         self.train.epochs = self.train.steps.map(|s| s as f64);
         self.train.step = None;
@@ -273,8 +226,11 @@ impl Tracker {
             self.train.percent = None;
             self.pace.turn();
         }
-        self.style.done = e.done;
-        self.style.fractional = e.fractional;
+        self.style.counting = match (e.done, e.fractional) {
+            (true, _) => Counting::Done,
+            (_, true) => Counting::Fractional,
+            _ => Counting::Running,
+        };
         self.style.zero_based |= e.value == 0.0 && !e.done && !e.fractional;
         self.style.closed = step.is_none() && self.train.step.is_none() && result;
         self.train.epoch = Some(e.value);
@@ -309,7 +265,7 @@ impl Tracker {
     fn restart(&mut self) {
         self.pace = Pace::default();
         self.run_wide = false;
-        self.train.shown_rate = None;
+        self.train.rate = None;
     }
 
     fn shown(&self, phase: Phase) -> &Shown {
@@ -347,14 +303,24 @@ impl Tracker {
         let part = match (now.epoch, self.epoch_count()) {
             (None, _) => by_step,
             (Some(_), _) if self.run_wide => within,
-            (Some(epoch), Some(count)) if self.style.fractional => Some(epoch / count),
-            (Some(_), None) if self.style.fractional => within,
+            (Some(epoch), Some(count)) if (self.style.counting == Counting::Fractional) => {
+                Some(epoch / count)
+            }
+            (Some(_), None) if (self.style.counting == Counting::Fractional) => within,
             (Some(_), None) => None,
             (Some(epoch), Some(count)) => {
-                let first = if self.style.zero_based || self.style.done { 0.0 } else { 1.0 };
+                let first = if self.style.zero_based || (self.style.counting == Counting::Done) {
+                    0.0
+                } else {
+                    1.0
+                };
                 let inside = by_step.unwrap_or(f64::from(u8::from(self.style.closed)));
-                let all = self.style.done && epoch >= count;
-                Some(if all { 1.0 } else { (epoch - first + inside) / count })
+                let all = (self.style.counting == Counting::Done) && epoch >= count;
+                Some(if all {
+                    1.0
+                } else {
+                    (epoch - first + inside) / count
+                })
             }
         };
         part.filter(|p| p.is_finite()).map(|p| p.clamp(0.0, 1.0))
@@ -364,11 +330,15 @@ impl Tracker {
     fn run_steps(&self) -> Option<f64> {
         let steps = self.train.steps? as f64;
         let alone = self.run_wide || self.train.epoch.is_none() || self.train.epochs.is_none();
-        if alone { Some(steps) } else { self.epoch_count().map(|n| n * steps) }
+        if alone {
+            Some(steps)
+        } else {
+            self.epoch_count().map(|n| n * steps)
+        }
     }
 
     fn rate(&self) -> Option<f64> {
-        self.train.shown_rate.or_else(|| self.pace.rate())
+        self.train.rate.or_else(|| self.pace.rate())
     }
 
     /// Percent of the whole run, and its remaining seconds.
@@ -404,7 +374,7 @@ impl Tracker {
         let (overall_pct, overall_eta_s) = self.overall();
         let rate = match phase {
             Phase::Train => self.rate(),
-            _ => now.shown_rate,
+            _ => now.rate,
         };
         Mark {
             t,
@@ -418,27 +388,17 @@ impl Tracker {
             steps: now.steps,
             percent: now.percent,
             loss: now.loss.map(Metric),
-            metrics: now.metrics.iter().map(|(n, v)| (n.clone(), Metric(*v))).collect(),
+            metrics: now
+                .metrics
+                .iter()
+                .map(|(n, v)| (n.clone(), Metric(*v)))
+                .collect(),
             eta_s: now.eta_s,
             overall_pct,
             overall_eta_s,
             rate: rate.map(significant),
         }
     }
-}
-
-/// Phases beside training keep nothing but what the last lines say.
-fn take_plainly(shown: &mut Shown, r: &Reading) {
-    if let Some(e) = r.epoch {
-        shown.epoch = Some(e.value);
-        shown.epochs = e.total.or(shown.epochs);
-    }
-    if let Some(step) = &r.step {
-        shown.step = Some(step.n);
-        shown.steps = step.total;
-    }
-    shown.percent = r.percent;
-    shown.take_rest(r);
 }
 
 /// To a thousandth: nobody reads more, and records stay short.
