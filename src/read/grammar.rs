@@ -104,8 +104,8 @@ impl<'a> Parts<'a> {
         Some(Reading {
             source: self.source(epoch.as_ref(), step.as_ref()),
             phase: self.phase(step.as_ref()),
-            says_train: self.says_train(),
-            rank: counters::rank(self.tokens),
+            says_train: self.says_train(step.as_ref()),
+            rank: self.rank(),
             eta_s: values::eta(
                 self.tokens,
                 step.as_ref().is_some_and(|s| s.total != Some(s.n)),
@@ -330,7 +330,8 @@ impl<'a> Parts<'a> {
             && self.tokens.get(c.end + 1).is_some_and(|t| t.is('<'));
         let timed = self.tokens.get(c.end).is_some_and(|t| t.is('-'))
             && self.tokens.get(c.end + 1).is_some_and(|t| t.unit == "s");
-        (nameless && (epoch.is_some() || beside_percent || (first && (measured || timed))))
+        (nameless
+            && (clocked || epoch.is_some() || beside_percent || (first && (measured || timed))))
             || has_loss
     }
 
@@ -354,7 +355,12 @@ impl<'a> Parts<'a> {
                 .iter()
                 .any(|v| words::is_eval(&v.name) == eval && v.name.to_lowercase().contains("loss"))
         };
+        let paced = self
+            .tokens
+            .iter()
+            .any(|t| t.unit.contains("s/") || t.unit.contains("/s"));
         nameless
+            && !paced
             && !self.counters.is_empty()
             && self.keyed.is_empty()
             && shown(true)
@@ -414,7 +420,7 @@ impl<'a> Parts<'a> {
     }
 
     /// A row of a boxed table, `| key | value |`, says one thing alone.
-    fn is_boxed(&self) -> bool {
+    pub(super) fn is_boxed(&self) -> bool {
         self.tokens.first().is_some_and(|t| t.is('|'))
             && self.tokens.last().is_some_and(|t| t.is('|'))
     }
@@ -423,115 +429,6 @@ impl<'a> Parts<'a> {
         self.tokens
             .iter()
             .any(|t| t.is_word() && words::is_recall(t.text))
-    }
-
-    /// The words that say what the line is about: before its bar or its first number.
-    fn head(&self) -> impl Iterator<Item = &'a str> {
-        let first_counter = self.counters.iter().map(|c| c.at).min();
-        let first_keyed = self.keyed.iter().map(|k| k.at).min();
-        let first_table = self.table.map(|_| 0);
-        let end = self
-            .bar
-            .into_iter()
-            .chain(if self.bar.is_some() {
-                None
-            } else {
-                first_counter
-            })
-            .chain(if self.bar.is_some() {
-                None
-            } else {
-                first_keyed
-            })
-            .chain(first_table)
-            .min()
-            .unwrap_or(self.tokens.len());
-        let end = self
-            .bar
-            .filter(|b| *b < 2)
-            .and(first_counter)
-            .unwrap_or(end);
-        let tokens = self.tokens;
-        let keys: Vec<usize> = self.values.iter().flat_map(|v| v.first..v.at).collect();
-        (0..end.min(tokens.len()))
-            .filter(move |i| tokens[*i].is_word() && !keys.contains(i))
-            .map(move |i| tokens[i].text)
-            .filter(|w| !w.contains('.') || words::is_chore(w))
-    }
-
-    fn says_train(&self) -> bool {
-        self.head().any(|w| words::is_train(w) && !w.contains('.'))
-    }
-
-    fn phase(&self, step: Option<&StepShown>) -> Phase {
-        let bytes = self.counters.iter().any(|c| c.bytes && c.counts.is_none());
-        if bytes && self.bar.is_some() {
-            return Phase::Other;
-        }
-        for word in self.head() {
-            if words::is_train(word) && !word.contains('.') {
-                return Phase::Train;
-            }
-            if words::is_eval(word) && !word.contains('.') {
-                return Phase::Eval;
-            }
-        }
-        if self.says_eval() {
-            return Phase::Eval;
-        }
-        let named = step.is_some_and(|s| words::counter(&s.name).is_some());
-        let epochs = self.keyed.iter().any(|k| k.counts == Counts::Epochs)
-            || self
-                .counters
-                .iter()
-                .any(|c| c.counts == Some(Counts::Epochs));
-        if self.bar.is_some() && !named && !epochs && self.head().any(words::is_chore) {
-            return Phase::Other;
-        }
-        Phase::Train
-    }
-
-    /// `Epoch(val)`, `"split": "validation"`.
-    fn says_eval(&self) -> bool {
-        self.tokens.windows(3).any(|w| {
-            let about = w[0].is_word()
-                && matches!(
-                    w[0].text.to_lowercase().as_str(),
-                    "event" | "phase" | "split" | "mode" | "stage" | "subset"
-                );
-            let named = (about && (w[1].is(':') || w[1].is('=')))
-                || (w[0].is_word() && w[1].is('(') && words::counter(w[0].text).is_some());
-            named && w[2].is_word() && words::is_eval(w[2].text)
-        })
-    }
-
-    fn source(&self, epoch: Option<&EpochShown>, step: Option<&StepShown>) -> &'static str {
-        let tqdm =
-            self.tokens.windows(2).any(|w| {
-                matches!(w[0].kind, Kind::Percent(_)) && w[1].kind == Kind::Bar && !w[1].gap
-            }) || step.is_some_and(|s| s.bar && s.total.is_none());
-        if tqdm {
-            return "tqdm";
-        }
-        let keras = self.counters.iter().any(|c| c.at == self.body)
-            && self
-                .tokens
-                .iter()
-                .any(|t| t.unit.ends_with("s/step") || t.unit.ends_with("s/epoch"));
-        if keras {
-            return "keras";
-        }
-        if self.bar.is_some() {
-            return "bar";
-        }
-        if self.table.is_some() || self.is_boxed() {
-            return "table";
-        }
-        match (epoch, step) {
-            (_, Some(s)) if s.total.is_some() => "step-counter",
-            (Some(e), None) if e.total.is_some() => "epoch-counter",
-            _ => "key-value",
-        }
     }
 }
 

@@ -130,7 +130,7 @@ impl Tracker {
         }
     }
 
-    fn epoch_is_news(&self, e: &EpochShown) -> bool {
+    fn epoch_is_news(&self, e: &EpochShown, r: &Reading) -> bool {
         let Some(now) = self.train.epoch else {
             return true;
         };
@@ -184,7 +184,7 @@ impl Tracker {
         }
         let unnamed =
             step.bar && self.step_is_bar && step.name.is_empty() && self.step_name.is_empty();
-        let one_loop = now.epoch.is_none() || self.style.fractional;
+        let one_loop = now.epoch.is_none() || (self.style.counting == Counting::Fractional);
         if unnamed && one_loop && current < steps {
             return if current == 0 {
                 Verdict::Inner
@@ -309,13 +309,13 @@ impl Tracker {
             (Some(_), None) if (self.style.counting == Counting::Fractional) => within,
             (Some(_), None) => None,
             (Some(epoch), Some(count)) => {
-                let first = if self.style.zero_based || self.style.done {
+                let first = if self.style.zero_based || (self.style.counting == Counting::Done) {
                     0.0
                 } else {
                     1.0
                 };
                 let inside = by_step.unwrap_or(f64::from(u8::from(self.style.closed)));
-                let all = self.style.done && epoch >= count;
+                let all = (self.style.counting == Counting::Done) && epoch >= count;
                 Some(if all {
                     1.0
                 } else {

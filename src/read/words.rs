@@ -82,6 +82,7 @@ pub(super) fn is_elsewhere(word: &str) -> bool {
     matches!(
         word.to_lowercase().as_str(),
         "best"
+            | "over"
             | "per"
             | "every"
             | "each"
@@ -99,7 +100,6 @@ pub(super) fn is_elsewhere(word: &str) -> bool {
             | "since"
             | "skipped"
             | "nan"
-            | "of"
             | "patience"
             | "final"
             | "n"

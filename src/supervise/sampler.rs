@@ -227,7 +227,7 @@ impl Sampler {
                     "NVML stopped answering after {at:.0} s: {call}{on} has not returned"
                 ));
             }
-            FromHelper::Unstuck => {}
+            FromHelper::Unstuck | FromHelper::Xid { .. } => {}
         }
     }
 
