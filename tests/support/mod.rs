@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 pub use job::{Job, Sandbox};
 pub use live::{Ended, Live};
-pub use record::Record;
+pub use record::{Record, Row};
 pub use terminal::{Shell, Terminal};
 
 /// How long a test waits for anything before it calls it broken: far longer than anything

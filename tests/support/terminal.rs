@@ -11,9 +11,10 @@ use std::sync::Arc;
 use nix::fcntl::OFlag;
 use nix::pty;
 use nix::sys::termios::{Termios, tcgetattr};
+use nix::unistd::tcgetpgrp;
 
 use super::live::Seen;
-use super::{Live, Sandbox};
+use super::{Live, Sandbox, wait_until};
 
 /// A terminal: the test is the person and the screen.
 pub struct Terminal {
@@ -145,6 +146,14 @@ impl Shell {
         self.terminal.wait_for("next> ");
     }
 
+    /// Waits until a job of the shell's has the terminal: keys typed before reach the shell.
+    pub fn job_in_front(&mut self) {
+        let shell = self.bash.pid();
+        wait_until("the job is in front", || {
+            tcgetpgrp(&self.terminal.person).is_ok_and(|group| group.as_raw() != shell)
+        });
+    }
+
     /// What the last command returned.
     pub fn status(&mut self) -> String {
         self.line("echo \"=$?=\"");
@@ -159,7 +168,7 @@ impl Shell {
 
     /// Leaves the shell.
     pub fn exit(mut self) -> ExitStatus {
-        self.line("exit");
+        self.line("exit 0");
         self.bash.wait()
     }
 }
