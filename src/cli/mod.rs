@@ -2,9 +2,41 @@
 //!
 //! Owns parsing of the command line, its errors and exit codes. Nothing imports it.
 
+mod errors;
+mod run;
+
+use std::ffi::OsString;
 use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Wrong usage of every command but `run`.
+const USAGE: u8 = 2;
+
+/// Our own failure before the start of a run, wrong usage included.
+const NOT_STARTED: u8 = 125;
+
+/// A launcher and job supervisor for GPU training.
+#[derive(Parser)]
+#[command(name = "gpuwatch", version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Launch a command and watch it
+    Run(run::RunArgs),
+}
 
 /// Runs what the command line says.
 pub fn main() -> ExitCode {
-    ExitCode::SUCCESS
+    let words: Vec<OsString> = std::env::args_os().collect();
+    match Cli::try_parse_from(&words) {
+        Ok(cli) => match cli.command {
+            Command::Run(args) => run::run(args),
+        },
+        Err(error) => errors::refuse(&error, &words),
+    }
 }

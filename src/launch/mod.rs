@@ -2,3 +2,10 @@
 //!
 //! Owns the byte path and everything that the child could notice. The rest of the program
 //! is known here only as `model::Tap`. May use `model` and `sys`.
+
+pub mod child;
+pub mod relay;
+pub mod sentinel;
+pub mod signals;
+pub mod streams;
+mod terminal;

@@ -37,6 +37,17 @@ impl Throttle {
             named.join("+")
         }
     }
+
+    /// What `text` wrote; `None` where it is neither `none` nor made of known reasons.
+    pub fn from_text(text: &str) -> Option<Self> {
+        if text == "none" {
+            return Some(Self(0));
+        }
+        text.split('+').try_fold(Self(0), |sum, word| {
+            let (bit, _) = Self::NAMES.iter().find(|(_, name)| *name == word)?;
+            Some(Self(sum.0 | bit))
+        })
+    }
 }
 
 /// A process that the driver lists on a GPU.

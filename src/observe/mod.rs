@@ -2,3 +2,24 @@
 //!
 //! Owns reading `/proc` and cgroups, under a root that tests replace. I/O only: it judges
 //! nothing. May use `model`, `nvml` and `sys`.
+
+mod cgroup;
+#[cfg(test)]
+mod fake;
+mod git;
+mod host;
+pub mod identity;
+mod mounts;
+pub mod parse;
+mod proc_fs;
+mod process;
+pub mod rates;
+mod totals;
+mod tree;
+mod walk;
+
+pub use git::git_state;
+pub use host::{HostReader, HostTick, cgroup_root};
+pub use proc_fs::{ProcFs, ProcessId};
+pub use process::{ProcessChangeFact, ProcessState};
+pub use tree::{JobTick, JobTree, Leftover};

@@ -2,3 +2,12 @@
 //!
 //! Owns wording and layout, pure: records in, text out. May use `model` and the types of
 //! `record`.
+
+pub mod runs;
+pub mod show;
+pub mod summary;
+pub mod text;
+
+pub use runs::table;
+pub use show::show;
+pub use summary::{Kept, Leftover, Notes, summary};

@@ -2,3 +2,12 @@
 //!
 //! Owns the order of things, the shutdown order above all. The one place that knows every
 //! room but `cli`.
+
+pub mod ring;
+pub mod state;
+
+mod clock;
+mod prepare;
+mod request;
+mod watchers;
+pub mod wire;

@@ -2,3 +2,11 @@
 //!
 //! Owns thin wrappers, each with its SAFETY line. Must not know what they are used for.
 #![allow(unsafe_code, reason = "this room exists so that no other needs it")]
+
+pub mod helper_io;
+pub mod inherited;
+pub mod nvml_raw;
+pub mod process;
+pub mod signals;
+pub mod spawn;
+pub mod streams;

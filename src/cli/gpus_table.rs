@@ -1,0 +1,105 @@
+//! The table of `gpuwatch gpus`.
+//!
+//! Pure: a document to text. Missing readings are dashes.
+
+use serde_json::Number;
+
+use super::gpus::{Document, Gpu, Process};
+use crate::model::units::mib_text;
+
+const HEAD: [&str; 8] = [
+    "GPU", "NAME", "UTIL", "MEMORY", "TEMP", "POWER", "STATE", "WHO",
+];
+/// Columns that are aligned to the right.
+const NUMBERS: [&str; 5] = ["GPU", "UTIL", "MEMORY", "TEMP", "POWER"];
+
+/// Aligned columns, a line a GPU, and further processes on lines of their own.
+pub fn table(document: &Document) -> String {
+    let mut text = format!(
+        "driver {}, CUDA {}\n",
+        document.driver.as_deref().unwrap_or("-"),
+        document.cuda.as_deref().unwrap_or("-")
+    );
+    if document.gpus.is_empty() {
+        return text + "no GPU that may be used\n";
+    }
+    let mut rows = vec![HEAD.map(str::to_owned)];
+    for gpu in &document.gpus {
+        let mut who = gpu.processes.iter().map(process);
+        rows.push(row(gpu, who.next().unwrap_or_default()));
+        rows.extend(who.map(|w| {
+            let mut row = <[String; 8]>::default();
+            row[7] = w;
+            row
+        }));
+    }
+    for row in &rows {
+        text += line(row, &rows).trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+fn row(gpu: &Gpu, who: String) -> [String; 8] {
+    [
+        gpu.index.to_string(),
+        gpu.name.clone().unwrap_or_else(|| "-".to_owned()),
+        with_unit(gpu.util_pct.as_ref(), " %"),
+        memory(gpu),
+        with_unit(gpu.temp_c.as_ref(), " C"),
+        with_unit(gpu.power_w.as_ref(), " W"),
+        gpu.state.to_owned(),
+        who,
+    ]
+}
+
+fn with_unit(number: Option<&Number>, unit: &str) -> String {
+    number.map_or_else(|| "-".to_owned(), |n| format!("{n}{unit}"))
+}
+
+fn mib(number: Option<&Number>) -> String {
+    number
+        .and_then(Number::as_f64)
+        .map_or_else(|| "-".to_owned(), mib_text)
+}
+
+fn memory(gpu: &Gpu) -> String {
+    if gpu.mem_used_mib.is_none() && gpu.mem_total_mib.is_none() {
+        return "-".to_owned();
+    }
+    format!(
+        "{} / {}",
+        mib(gpu.mem_used_mib.as_ref()),
+        mib(gpu.mem_total_mib.as_ref())
+    )
+}
+
+/// `li: python train.py (pid 41822, 18.0 GiB)`
+fn process(process: &Process) -> String {
+    let user = process
+        .user
+        .as_deref()
+        .map_or(String::new(), |u| format!("{u}: "));
+    let command = process.command.as_deref().unwrap_or("?");
+    let held = match process.mem_mib {
+        Some(_) => format!(", {}", mib(process.mem_mib.as_ref())),
+        None => String::new(),
+    };
+    format!("{user}{command} (pid {}{held})", process.pid)
+}
+
+fn line(row: &[String; 8], rows: &[[String; 8]]) -> String {
+    let cells = row.iter().enumerate().map(|(column, cell)| {
+        let width = rows
+            .iter()
+            .map(|r| r[column].chars().count())
+            .max()
+            .unwrap_or(0);
+        if NUMBERS.contains(&HEAD[column]) {
+            format!("{cell:>width$}")
+        } else {
+            format!("{cell:<width$}")
+        }
+    });
+    cells.collect::<Vec<_>>().join("  ")
+}

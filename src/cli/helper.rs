@@ -1,0 +1,32 @@
+//! `gpuwatch helper`: hidden; what gpuwatch starts beside itself.
+
+use std::os::fd::RawFd;
+use std::process::ExitCode;
+
+use crate::nvml::helper;
+use crate::sys::helper_io;
+
+/// Descriptors that were inherited.
+#[derive(Debug, clap::Args)]
+pub struct HelperArgs {
+    /// The socket to the supervisor.
+    #[arg(long)]
+    socket: RawFd,
+    /// A descriptor to hold open a second longer than the supervisor lives.
+    #[arg(long)]
+    keep: Vec<RawFd>,
+    /// Touch no GPU library: be the sentinel alone.
+    #[arg(long)]
+    no_nvml: bool,
+}
+
+/// Becomes the helper; returns only if the descriptors aren't there.
+pub fn run(args: &HelperArgs) -> ExitCode {
+    let Ok(socket) = helper_io::adopt(args.socket) else {
+        return ExitCode::from(125);
+    };
+    let keep = args.keep.iter().map(|fd| helper_io::adopt(*fd));
+    // One that isn't there needs no keeping.
+    let keep = keep.filter_map(Result::ok).collect();
+    helper::main(socket, keep, !args.no_nvml)
+}

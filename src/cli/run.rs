@@ -1,0 +1,146 @@
+//! `gpuwatch run [options] -- CMD...`
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::builder::TypedValueParser;
+use clap::{Args, ValueEnum};
+
+use crate::model::units;
+use crate::supervise::wire::{self, Ending, GpuChoice, Request};
+
+use super::NOT_STARTED;
+use super::errors::complain;
+
+/// Launch a command and watch it.
+///
+/// Nothing about the command changes: the same bytes, exit code, signals and terminal.
+/// Exit code: the command's own (death by a signal is passed on); 127 not found,
+/// 126 not executable, 125 gpuwatch's own failure before the start.
+#[derive(Args)]
+pub struct RunArgs {
+    /// Which GPUs: those that nobody uses, or none (CUDA_VISIBLE_DEVICES is left alone and no
+    /// GPU is watched). Where CUDA_VISIBLE_DEVICES is set already it is left as it is.
+    #[arg(long, value_enum, env = "GPUWATCH_GPUS", help_heading = "Where")]
+    gpus: Option<Gpus>,
+
+    /// Set an environment variable for the command (repeatable)
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = clap::builder::OsStringValueParser::new().try_map(assignment), help_heading = "Environment")]
+    env: Vec<(OsString, OsString)>,
+
+    /// Set nothing in the command's environment but what --env says
+    #[arg(long, env = "GPUWATCH_NO_ENV", help_heading = "Environment")]
+    no_env: bool,
+
+    /// Show what would be set and run, and start nothing
+    #[arg(long, help_heading = "Environment")]
+    dry_run: bool,
+
+    /// Time between two samples, like 500ms, 1s, 10s
+    #[arg(long, value_name = "DURATION", value_parser = interval, default_value = "1s", env = "GPUWATCH_INTERVAL", help_heading = "Watching")]
+    interval: Duration,
+
+    /// Name of the run; by default from the command
+    #[arg(long, env = "GPUWATCH_NAME", help_heading = "Recording")]
+    name: Option<String>,
+
+    /// A word to find the run by (repeatable)
+    #[arg(long = "tag", value_name = "TAG", help_heading = "Recording")]
+    tags: Vec<String>,
+
+    /// Directory of the records; by default $XDG_STATE_HOME/gpuwatch/runs
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "GPUWATCH_DIR",
+        help_heading = "Recording"
+    )]
+    dir: Option<PathBuf>,
+
+    /// Write no record
+    #[arg(long, env = "GPUWATCH_NO_RECORD", help_heading = "Recording")]
+    no_record: bool,
+
+    /// Say nothing at all
+    #[arg(short, long, env = "GPUWATCH_QUIET", help_heading = "Showing")]
+    quiet: bool,
+
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Gpus {
+    /// All that nobody uses
+    Free,
+    /// None
+    None,
+}
+
+/// Between 100 ms (a reading takes some) and an hour.
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = units::duration(text).map_err(|e| e.to_string())?;
+    if interval < Duration::from_millis(100) || interval > Duration::from_secs(3600) {
+        return Err(format!(
+            "'{text}' is out of range: 100ms is the least, 1h the most"
+        ));
+    }
+    Ok(interval)
+}
+
+/// `NAME=value`, in any bytes.
+fn assignment(text: OsString) -> Result<(OsString, OsString), String> {
+    let bytes = text.as_bytes();
+    match bytes.iter().position(|b| *b == b'=') {
+        Some(at) if at > 0 => Ok((
+            OsStr::from_bytes(&bytes[..at]).into(),
+            OsStr::from_bytes(&bytes[at + 1..]).into(),
+        )),
+        _ => Err(format!(
+            "'{}' sets nothing: write NAME=value",
+            text.to_string_lossy()
+        )),
+    }
+}
+
+/// Runs the command.
+pub fn run(args: RunArgs) -> ExitCode {
+    let request = Request {
+        argv: args.command,
+        gpus: args.gpus.map(|gpus| match gpus {
+            Gpus::Free => GpuChoice::Free,
+            Gpus::None => GpuChoice::None,
+        }),
+        env: args.env,
+        no_env: args.no_env,
+        interval: args.interval,
+        name: args.name,
+        tags: args.tags,
+        dir: args.dir,
+        record: !args.no_record,
+        quiet: args.quiet,
+    };
+    let ending = if args.dry_run {
+        wire::dry_run(&request)
+    } else {
+        wire::run(request)
+    };
+    match ending {
+        Ok(Ending::Code(code)) => ExitCode::from(code),
+        Ok(Ending::Signal(signal)) => die_like_the_child(signal),
+        Err(refused) => {
+            complain(&refused.text);
+            ExitCode::from(refused.code.unwrap_or(NOT_STARTED))
+        }
+    }
+}
+
+/// The caller sees the same death; as PID 1, which can't die so, what a shell would show.
+fn die_like_the_child(signal: i32) -> ExitCode {
+    crate::sys::signals::die_of(signal);
+    ExitCode::from(u8::try_from(128 + signal).unwrap_or(NOT_STARTED))
+}

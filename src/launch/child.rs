@@ -1,0 +1,167 @@
+//! The main child: started, known by pidfd, reaped; and orphans that the kernel gave us.
+
+use std::ffi::OsString;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::{fs, io};
+
+use crate::model::Exit;
+use crate::sys::process::{self, Change};
+use crate::sys::signals::{self, Mask};
+use crate::sys::spawn;
+
+use super::streams::Streams;
+
+/// The child, until it is reaped.
+pub struct Child {
+    pid: u32,
+    pidfd: OwnedFd,
+    ended: Option<Exit>,
+}
+
+/// Why the command doesn't run.
+#[derive(Debug)]
+pub enum SpawnError {
+    /// `execve(2)` refused it.
+    Exec(io::Error),
+    /// Something of ours failed before that.
+    Own(io::Error),
+}
+
+impl Child {
+    /// Starts the command with these changes of the environment. To be called while this
+    /// process has one thread, with all signals blocked.
+    pub fn start(
+        argv: &[OsString],
+        set: &[(OsString, OsString)],
+        streams: &Streams,
+        mask: Mask,
+    ) -> Result<Self, SpawnError> {
+        let child = spawn::Child::new(argv, set, streams.child, mask).map_err(SpawnError::Own)?;
+        let pid = child.spawn().map_err(|error| match error.raw_os_error() {
+            // Of fork and exec, only fork gives these.
+            Some(libc::EAGAIN) => SpawnError::Own(error),
+            _ => SpawnError::Exec(error),
+        })?;
+        let pidfd = process::pidfd(pid).map_err(SpawnError::Own)?;
+        Ok(Self {
+            pid,
+            pidfd,
+            ended: None,
+        })
+    }
+
+    /// Its PID.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Readable once it has ended.
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    /// Sends it a signal, unless it is gone.
+    pub fn signal(&self, signal: i32) -> bool {
+        self.ended.is_none() && signals::send(self.pid, signal).is_ok()
+    }
+
+    /// Whether it has been reaped.
+    pub fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// Reaps it if it has ended.
+    pub fn try_reap(&mut self) -> Option<Exit> {
+        let exit = match process::reap_ended(&self.pidfd)? {
+            Change::Exited(code) => Exit {
+                code: Some(code),
+                signal: None,
+            },
+            Change::Killed(signal) => Exit {
+                code: None,
+                signal: Some(signal),
+            },
+            Change::Stopped(_) | Change::Continued => return None,
+        };
+        self.ended = Some(exit);
+        Some(exit)
+    }
+
+    /// The signal that stopped it, if it has just been stopped.
+    pub fn try_stopped(&self) -> Option<i32> {
+        match process::stopped_or_continued(&self.pidfd)? {
+            Change::Stopped(signal) => Some(signal),
+            _ => None,
+        }
+    }
+}
+
+/// Why a command didn't run, as exit codes tell it: 127 not found, 126 found but not to be
+/// executed.
+pub fn spawn_failure(program: &OsString, error: &io::Error) -> (u8, String) {
+    let shown = program.to_string_lossy();
+    let has_path = shown.contains('/');
+    match error.raw_os_error() {
+        Some(libc::ENOENT) if has_path && Path::new(program).exists() => (
+            127,
+            format!(
+                "can't run '{shown}': its interpreter (first line, after #!) isn't there; install it or correct the line"
+            ),
+        ),
+        Some(libc::ENOENT | libc::ENOTDIR) if has_path => (
+            127,
+            format!("can't run '{shown}': no such file; check the path"),
+        ),
+        Some(libc::ENOENT | libc::ENOTDIR) => (
+            127,
+            format!(
+                "can't run '{shown}': command not found in PATH; check its spelling or give its path"
+            ),
+        ),
+        Some(libc::EACCES) if Path::new(program).is_dir() => (
+            126,
+            format!("can't run '{shown}': it is a directory; name a program"),
+        ),
+        Some(libc::EACCES) => (
+            126,
+            format!(
+                "can't run '{shown}': not executable; chmod +x it, or put its interpreter before it"
+            ),
+        ),
+        _ => (126, format!("can't run '{shown}': {error}")),
+    }
+}
+
+/// Reaps orphans of the job that became our children and have ended. Others' children (the
+/// helper, hooks) are left to whoever waits for them.
+pub fn reap_orphans(main: u32, ours: &[u32]) {
+    for pid in children_of_us() {
+        if pid != main && !ours.contains(&pid) && is_zombie(pid) {
+            // Gone already is fine.
+            let _ = process::reap(pid);
+        }
+    }
+}
+
+/// Our children: the kernel lists them by the thread that got them.
+fn children_of_us() -> Vec<u32> {
+    let Ok(threads) = fs::read_dir("/proc/self/task") else {
+        return Vec::new();
+    };
+    threads
+        .filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("children")).ok())
+        .flat_map(|list| {
+            list.split_ascii_whitespace()
+                .filter_map(|pid| pid.parse().ok())
+                .collect::<Vec<u32>>()
+        })
+        .collect()
+}
+
+fn is_zombie(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
+        stat.rfind(')')
+            .is_some_and(|end| stat[end + 1..].trim_start().starts_with('Z'))
+    })
+}

@@ -1,0 +1,169 @@
+//! The sentinel: a process in our group that keeps every signal blocked. A signal that waits
+//! there was sent to the group (or to every process of the job), so the child has it too.
+//!
+//! It is forked before the child and later becomes the NVML helper by exec, which keeps both
+//! its mask and what waits behind it.
+
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+use std::{fs, io, thread};
+
+use crate::sys::signals::{Mask, consume};
+use crate::sys::spawn::{exec_self, fork_bare};
+use crate::sys::streams::adopt;
+
+/// Orders of five bytes, understood before the exec: what, and a number.
+const BECOME_HELPER: u8 = b'h';
+const CONSUME: u8 = b'c';
+const RELEASE: u8 = b'r';
+const QUIT: u8 = b'q';
+
+/// How long the relay's read ends outlive a killed gpuwatch, so that a printing child gets
+/// its SIGTERM before a SIGPIPE.
+pub const KEEP_AFTER_DEATH: Duration = Duration::from_secs(1);
+
+/// The sentinel, seen from the supervisor.
+pub struct Sentinel {
+    pid: u32,
+    /// Dropped only at the end: the other side takes its end of file for our death.
+    socket: UnixStream,
+    status: String,
+}
+
+impl Sentinel {
+    /// Forks it. To be called while this process has one thread, before the child is started.
+    /// `keep`: the relay's read ends.
+    pub fn start(keep: &[RawFd]) -> io::Result<Self> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let mut open = keep.to_vec();
+        open.push(theirs.as_raw_fd());
+        let pid = fork_bare(&open, || serve(theirs, keep))?;
+        Ok(Self {
+            pid,
+            socket: ours,
+            status: format!("/proc/{pid}/status"),
+        })
+    }
+
+    /// Its PID: not part of the job.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Makes it the NVML helper. From then on the socket speaks the helper's protocol.
+    pub fn become_helper(&self) -> io::Result<UnixStream> {
+        self.order(BECOME_HELPER, 0)?;
+        self.socket.try_clone()
+    }
+
+    /// Takes a signal that was seen here out again. Only before `become_helper`.
+    pub fn consume(&self, signal: i32) -> io::Result<()> {
+        self.order(CONSUME, signal)
+    }
+
+    /// Closes its copy of this read end: a relay has ended, and its child must notice. Only
+    /// before `become_helper`.
+    pub fn release(&self, read_end: RawFd) -> io::Result<()> {
+        self.order(RELEASE, read_end)
+    }
+
+    /// Ends it, without the wait for our death. Only before `become_helper`.
+    pub fn quit(&self) -> io::Result<()> {
+        self.order(QUIT, 0)
+    }
+
+    fn order(&self, what: u8, number: i32) -> io::Result<()> {
+        let mut order = [what; 5];
+        order[1..].copy_from_slice(&number.to_ne_bytes());
+        (&self.socket).write_all(&order)
+    }
+
+    /// Whether this signal waits there. None if that can't be read.
+    pub fn has(&self, signal: i32) -> Option<bool> {
+        pending_in(&fs::read_to_string(&self.status).ok()?, signal)
+    }
+}
+
+/// `ShdPnd` of `/proc/PID/status` (proc(5)): signals that wait for the whole process, bit n-1
+/// for signal n.
+fn pending_in(status: &str, signal: i32) -> Option<bool> {
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("ShdPnd:"))?;
+    let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
+    Some(mask & (1 << (signal - 1)) != 0)
+}
+
+/// The sentinel's own life.
+fn serve(mut socket: UnixStream, keep: &[RawFd]) -> i32 {
+    Mask::full().set();
+    loop {
+        let mut what = [0_u8; 1];
+        let mut number = [0_u8; 4];
+        if socket
+            .read_exact(&mut what)
+            .and_then(|()| socket.read_exact(&mut number))
+            .is_err()
+        {
+            thread::sleep(KEEP_AFTER_DEATH);
+            return 0;
+        }
+        let number = i32::from_ne_bytes(number);
+        match what[0] {
+            QUIT => return 0,
+            CONSUME => consume(number),
+            RELEASE => drop(adopt(number)),
+            _ => {
+                let error = become_helper(&socket, keep);
+                return outlive(socket, &error);
+            }
+        }
+    }
+}
+
+fn become_helper(socket: &UnixStream, keep: &[RawFd]) -> io::Error {
+    let mut args = vec![
+        "gpuwatch".to_owned(),
+        "helper".to_owned(),
+        "--socket".to_owned(),
+    ];
+    args.push(socket.as_raw_fd().to_string());
+    for fd in keep {
+        args.push("--keep".to_owned());
+        args.push(fd.to_string());
+    }
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let mut pass = keep.to_vec();
+    pass.push(socket.as_raw_fd());
+    exec_self(&args, &pass)
+}
+
+/// Without its helper the sentinel stays a sentinel: it says why, and every order that it no
+/// longer understands empties what waits here.
+fn outlive(mut socket: UnixStream, error: &io::Error) -> i32 {
+    let said = format!("{{\"failed\":{{\"why\":\"the NVML helper can't start: {error}\"}}}}\n");
+    let mut order = [0_u8; 512];
+    if socket.write_all(said.as_bytes()).is_ok() {
+        while socket.read(&mut order).is_ok_and(|n| n > 0) {
+            (1..=64).for_each(consume);
+        }
+    }
+    thread::sleep(KEEP_AFTER_DEATH);
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_pending_mask() {
+        let status = "Name:\tx\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000004001\n";
+        assert_eq!(pending_in(status, 15), Some(true));
+        assert_eq!(pending_in(status, 1), Some(true));
+        assert_eq!(pending_in(status, 2), Some(false));
+        assert_eq!(pending_in("Name:\tx\n", 2), None);
+    }
+}

@@ -1,0 +1,133 @@
+//! Which signals we take, and who else got them.
+
+use std::fs;
+use std::time::Duration;
+
+use crate::sys::inherited;
+use crate::sys::signals::{Arrived, Mask};
+
+use super::sentinel::Sentinel;
+
+/// What a fault of our own raises: blocking these would turn a crash into a hang.
+const FAULTS: [i32; 7] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGILL,
+    libc::SIGTRAP,
+    libc::SIGSYS,
+    libc::SIGABRT,
+];
+
+/// When the sentinel is looked at: a sender of many signals takes a moment to reach us all.
+const LOOKS: [Duration; 5] = [
+    Duration::ZERO,
+    Duration::from_millis(1),
+    Duration::from_millis(3),
+    Duration::from_millis(6),
+    Duration::from_millis(10),
+];
+
+/// Who got a signal besides us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A terminal's key or hang-up: the foreground group has it.
+    Terminal,
+    /// Somebody signalled the whole group or job.
+    Group,
+    /// A process of the job signalled us, its parent: not for the child's ears.
+    Job(u32),
+    /// Somebody (0: in another PID namespace) signalled us alone.
+    Alone(u32),
+}
+
+/// The signals that every thread of ours blocks and the supervisor reads: all but faults,
+/// and those that our caller ignored, which stay ignored in both.
+pub fn taken() -> Mask {
+    let mut mask = Mask::full().without(libc::SIGKILL).without(libc::SIGSTOP);
+    for signal in FAULTS {
+        mask = mask.without(signal);
+    }
+    for signal in (1..=64).filter(|s| inherited::was_ignored(*s) && *s != libc::SIGCHLD) {
+        mask = mask.without(signal);
+    }
+    mask
+}
+
+/// Finds out who else got this signal. Waits up to 20 ms for a sender that is still busy.
+pub fn origin(arrived: Arrived, sentinel: Option<&Sentinel>) -> Origin {
+    let mut told = false;
+    for pause in LOOKS {
+        std::thread::sleep(pause);
+        match sentinel.and_then(|s| s.has(arrived.signal)) {
+            Some(true) if arrived.by_kernel => return Origin::Terminal,
+            Some(true) => return Origin::Group,
+            Some(false) => told = true,
+            None => break,
+        }
+    }
+    if arrived.by_kernel && !told {
+        // No sentinel to ask: what the kernel sends, it nearly always sends to the group.
+        return Origin::Terminal;
+    }
+    if !arrived.by_kernel && arrived.from != 0 && descends_from_us(arrived.from) {
+        return Origin::Job(arrived.from);
+    }
+    Origin::Alone(if arrived.by_kernel { 0 } else { arrived.from })
+}
+
+/// Whether this process has us among its ancestors.
+fn descends_from_us(mut pid: u32) -> bool {
+    let us = std::process::id();
+    // A tree is hardly deeper; a PID that is reused on the way can't make this endless.
+    for _ in 0..64 {
+        if pid == us {
+            return true;
+        }
+        match parent_of(pid) {
+            Some(parent) if parent > 1 => pid = parent,
+            _ => return false,
+        }
+    }
+    false
+}
+
+fn parent_of(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let after_name = &stat[stat.rfind(')')? + 1..];
+    after_name.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// A signal's name without `SIG`, real-time ones as `RTMIN+n`.
+pub fn name(signal: i32) -> String {
+    if let Ok(known) = nix::sys::signal::Signal::try_from(signal) {
+        return known.as_str().trim_start_matches("SIG").to_owned();
+    }
+    let first = libc::SIGRTMIN();
+    if signal >= first {
+        format!("RTMIN+{}", signal - first)
+    } else {
+        signal.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_kill_takes() {
+        assert_eq!(name(libc::SIGTERM), "TERM");
+        assert_eq!(name(libc::SIGRTMIN()), "RTMIN+0");
+        assert_eq!(name(libc::SIGRTMIN() + 3), "RTMIN+3");
+    }
+
+    #[test]
+    fn faults_of_our_own_are_never_blocked() {
+        let taken = taken();
+        assert!(FAULTS.iter().all(|s| !taken.has(*s)));
+        assert!(
+            taken.has(libc::SIGTERM) && taken.has(libc::SIGCHLD) && taken.has(libc::SIGRTMIN())
+        );
+    }
+}

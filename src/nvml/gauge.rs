@@ -1,0 +1,541 @@
+//! The readings of one GPU.
+//!
+//! Runs on the NVML thread. Owns which calls are made how often, and what each failure
+//! means: every reading is a value or the reason why there is none.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use nvml_wrapper::enum_wrappers::device::{Clock, EccCounter, MemoryError, TemperatureSensor};
+use nvml_wrapper::enums::device::SampleValue;
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::structs::device::FieldId;
+use nvml_wrapper::sys_exports::field_id::{
+    NVML_FI_DEV_PCIE_COUNT_RX_BYTES, NVML_FI_DEV_PCIE_COUNT_TX_BYTES,
+};
+use nvml_wrapper::{Device, Nvml};
+
+use super::desk::Desk;
+use super::processes::{self, Read};
+use super::quirks::{Quirks, Told};
+use crate::model::{GpuProcess, GpuSample, Reading, Throttle, Why};
+use crate::sys::nvml_raw::{self, ProcessList, RawProcess};
+
+/// Ticks for which a reading that isn't supported isn't asked for again.
+const RESPITE: u64 = 60;
+/// Process lists no faster than once a second; a little less, because ticks jitter.
+const LIST_EVERY: Duration = Duration::from_millis(950);
+/// What changes rarely or costs much (graphics processes: up to 4.5 ms).
+const SLOW_EVERY: Duration = Duration::from_millis(9_950);
+/// How far back the first look at process utilisation reaches.
+const FIRST_SPAN_US: u64 = 2_000_000;
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// Limits of what can be true, far beyond any GPU there is: °C, W, MHz.
+const HOTTEST: f64 = 200.0;
+const MOST_W: f64 = 20_000.0;
+const FASTEST: f64 = 20_000.0;
+
+/// Readings that may be unsupported one by one.
+#[derive(Clone, Copy, Debug)]
+enum Column {
+    Utilisation,
+    Memory,
+    Temperature,
+    Power,
+    PowerLimit,
+    Energy,
+    Clock,
+    Throttle,
+    Pcie,
+    Ecc,
+    Compute,
+    Graphics,
+    Mps,
+    Usage,
+}
+
+/// Something read now and then, and used in between.
+#[derive(Debug)]
+struct Kept<T> {
+    reading: Reading<T>,
+    at: Option<Instant>,
+}
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Self {
+            reading: Reading::default(),
+            at: None,
+        }
+    }
+}
+
+impl<T> Kept<T> {
+    fn is_due(&self, now: Instant, every: Duration) -> bool {
+        self.at.is_none_or(|at| now.duration_since(at) >= every)
+    }
+
+    fn keep(&mut self, now: Instant, reading: Reading<T>) {
+        self.reading = reading;
+        self.at = Some(now);
+    }
+}
+
+/// PCIe byte counters as last read.
+#[derive(Clone, Copy, Debug)]
+struct PcieCounters {
+    sent: Count,
+    received: Count,
+    at: Instant,
+}
+
+/// A counter, and how wide the driver says it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Count {
+    Narrow(u32),
+    Wide(u64),
+}
+
+/// Reads one GPU, tick after tick.
+pub struct Gauge<'n> {
+    desk: &'n Desk,
+    nvml: &'n Nvml,
+    index: u32,
+    quirks: Quirks,
+    device: Option<Device<'n>>,
+    /// Set when a call of this tick found the GPU gone: the rest of the tick needn't ask.
+    gone: Option<Why>,
+    tick: u64,
+    respite: [u64; Column::Usage as usize + 1],
+    /// `_v3` lists exist and are safe.
+    v3: bool,
+    /// Entries that sufficed for the lists so far.
+    room: u32,
+    limit: Kept<f64>,
+    ecc: Kept<u64>,
+    graphics: Kept<Vec<RawProcess>>,
+    mps: Kept<Vec<RawProcess>>,
+    processes: Kept<Vec<GpuProcess>>,
+    pcie: Option<PcieCounters>,
+    sampled_us: u64,
+}
+
+impl<'n> Gauge<'n> {
+    /// A gauge of this GPU; nothing is read yet.
+    pub fn new(desk: &'n Desk, nvml: &'n Nvml, index: u32, quirks: Quirks) -> Self {
+        Self {
+            desk,
+            nvml,
+            index,
+            quirks,
+            device: None,
+            gone: None,
+            tick: 0,
+            respite: [0; _],
+            v3: quirks.v3_lists,
+            room: 32,
+            limit: Kept::default(),
+            ecc: Kept::default(),
+            graphics: Kept::default(),
+            mps: Kept::default(),
+            processes: Kept::default(),
+            pcie: None,
+            sampled_us: 0,
+        }
+    }
+
+    /// One look.
+    pub fn read(&mut self) -> GpuSample {
+        let now = Instant::now();
+        self.tick += 1;
+        self.gone = None;
+        self.open();
+        let mut sample = GpuSample {
+            index: self.index,
+            sm_active_pct: Reading::Missing(Why::NotSupported),
+            tensor_active_pct: Reading::Missing(Why::NotSupported),
+            dram_active_pct: Reading::Missing(Why::NotSupported),
+            ..GpuSample::default()
+        };
+        self.read_device(now, &mut sample);
+        self.read_slow(now, &mut sample);
+        let total = sample.mem_total_mib.get().map(|mib| (mib * MIB) as u64);
+        if self.processes.is_due(now, LIST_EVERY) || self.gone.is_some() {
+            let list = self.read_processes(now, total);
+            self.processes.keep(now, list);
+        }
+        sample.processes = self.processes.reading.clone();
+        if self.gone.is_some() {
+            // All is asked again as soon as the GPU is back.
+            self.device = None;
+            (self.limit.at, self.ecc.at, self.processes.at) = (None, None, None);
+        }
+        sample
+    }
+
+    /// Gets the handle, again after the GPU was gone.
+    fn open(&mut self) {
+        if self.device.is_some() {
+            return;
+        }
+        let (nvml, index) = (self.nvml, self.index);
+        let found = self
+            .desk
+            .during("nvmlDeviceGetHandleByIndex_v2", Some(index), || {
+                nvml.device_by_index(index)
+            });
+        match found {
+            Ok(device) => self.device = Some(device),
+            Err(error) => self.gone = Some(why(&error)),
+        }
+    }
+
+    /// Asks for one reading, unless it is known to be unsupported or the GPU is gone.
+    fn ask<T>(
+        &mut self,
+        column: Column,
+        call: &'static str,
+        f: impl FnOnce(&Device<'n>) -> Result<T, NvmlError>,
+    ) -> Reading<T> {
+        if let Some(why) = &self.gone {
+            return Reading::Missing(why.clone());
+        }
+        if self.tick < self.respite[column as usize] {
+            return Reading::Missing(Why::NotSupported);
+        }
+        let Some(device) = &self.device else {
+            return Reading::Missing(Why::NotYet);
+        };
+        match self.desk.during(call, Some(self.index), || f(device)) {
+            Ok(value) => Reading::Value(value),
+            Err(error) => {
+                let why = why(&error);
+                match why {
+                    Why::NotSupported => self.respite[column as usize] = self.tick + RESPITE,
+                    Why::Lost => self.gone = Some(Why::Lost),
+                    _ => {}
+                }
+                Reading::Missing(why)
+            }
+        }
+    }
+
+    /// What is read at each tick.
+    fn read_device(&mut self, now: Instant, sample: &mut GpuSample) {
+        let used = self.ask(Column::Utilisation, "nvmlDeviceGetUtilizationRates", |d| {
+            d.utilization_rates()
+        });
+        sample.util_pct = within(used.clone().map(|u| f64::from(u.gpu)), 100.0);
+        sample.mem_util_pct = within(used.map(|u| f64::from(u.memory)), 100.0);
+        let nvml = self.nvml;
+        let memory = self.ask(Column::Memory, "nvmlDeviceGetMemoryInfo_v2", |d| {
+            match d.memory_info() {
+                Ok(m) => Ok((m.total, m.used)),
+                Err(NvmlError::FailedToLoadSymbol(_)) => nvml_raw::memory_v1(nvml, d),
+                Err(error) => Err(error),
+            }
+        });
+        (sample.mem_total_mib, sample.mem_used_mib) = mib(memory);
+        let temp = self.ask(Column::Temperature, "nvmlDeviceGetTemperature", |d| {
+            d.temperature(TemperatureSensor::Gpu)
+        });
+        sample.temp_c = within(temp.map(f64::from), HOTTEST);
+        let power = self.ask(
+            Column::Power,
+            "nvmlDeviceGetPowerUsage",
+            Device::power_usage,
+        );
+        sample.power_w = within(power.map(|mw| f64::from(mw) / 1e3), MOST_W);
+        let energy = self.ask(
+            Column::Energy,
+            "nvmlDeviceGetTotalEnergyConsumption",
+            Device::total_energy_consumption,
+        );
+        sample.energy_total_j = believable(energy).map(|mj| mj as f64 / 1e3);
+        let clock = self.ask(Column::Clock, "nvmlDeviceGetClockInfo", |d| {
+            d.clock_info(Clock::SM)
+        });
+        sample.sm_clock_mhz = within(clock.map(f64::from), FASTEST);
+        let reasons = self.ask(
+            Column::Throttle,
+            "nvmlDeviceGetCurrentClocksEventReasons",
+            |d| nvml_raw::clock_reasons(nvml, d),
+        );
+        sample.throttle = believable(reasons).map(Throttle);
+        sample.pcie_mb_s = self.read_pcie(now);
+    }
+
+    /// What is read now and then.
+    fn read_slow(&mut self, now: Instant, sample: &mut GpuSample) {
+        if self.limit.is_due(now, SLOW_EVERY) || self.gone.is_some() {
+            let limit = self.ask(Column::PowerLimit, "nvmlDeviceGetEnforcedPowerLimit", |d| {
+                d.enforced_power_limit()
+            });
+            let limit = within(limit.map(|mw| f64::from(mw) / 1e3), MOST_W);
+            self.limit.keep(now, limit);
+        }
+        if self.ecc.is_due(now, SLOW_EVERY) || self.gone.is_some() {
+            let ecc = self.ask(Column::Ecc, "nvmlDeviceGetTotalEccErrors", |d| {
+                d.total_ecc_errors(MemoryError::Uncorrected, EccCounter::Volatile)
+            });
+            self.ecc.keep(now, believable(ecc));
+        }
+        sample.power_limit_w = self.limit.reading.clone();
+        sample.ecc_uncorrected_total = self.ecc.reading.clone();
+    }
+
+    /// Traffic since the last tick, from the byte counters: `nvmlDeviceGetPcieThroughput`
+    /// would block for 20 ms a call.
+    fn read_pcie(&mut self, now: Instant) -> Reading<f64> {
+        let counters = self.ask(Column::Pcie, "nvmlDeviceGetFieldValues", |d| {
+            let fields = [
+                FieldId(NVML_FI_DEV_PCIE_COUNT_TX_BYTES),
+                FieldId(NVML_FI_DEV_PCIE_COUNT_RX_BYTES),
+            ];
+            let mut counts = d.field_values_for(&fields)?.into_iter().map(|f| f?.value);
+            match (counts.next(), counts.next()) {
+                (Some(sent), Some(received)) => Ok((sent?, received?)),
+                _ => Err(NvmlError::NoData),
+            }
+        });
+        let (sent, received) = match counters {
+            Reading::Value((sent, received)) => (count(&sent), count(&received)),
+            Reading::Missing(why) => {
+                self.pcie = None;
+                return Reading::Missing(why);
+            }
+        };
+        let (Some(sent), Some(received)) = (sent, received) else {
+            return Reading::Missing(Why::Garbage);
+        };
+        let new = PcieCounters {
+            sent,
+            received,
+            at: now,
+        };
+        match self.pcie.replace(new) {
+            Some(old) => rate(&old, &new),
+            None => Reading::Missing(Why::NotYet),
+        }
+    }
+
+    fn list(
+        &mut self,
+        column: Column,
+        call: &'static str,
+        list: ProcessList,
+    ) -> Reading<Vec<RawProcess>> {
+        let (nvml, mut v3, mut room) = (self.nvml, self.v3, self.room);
+        let read = self.ask(column, call, |d| {
+            match nvml_raw::processes(nvml, d, list, v3, &mut room) {
+                Err(NvmlError::FailedToLoadSymbol(_)) if v3 => {
+                    v3 = false;
+                    nvml_raw::processes(nvml, d, list, v3, &mut room)
+                }
+                other => other,
+            }
+        });
+        (self.v3, self.room) = (v3, room);
+        read
+    }
+
+    fn read_processes(&mut self, now: Instant, total: Option<u64>) -> Reading<Vec<GpuProcess>> {
+        if self.quirks.told < Told::Lists {
+            return Reading::Missing(Why::Failed(
+                "this driver lists processes by the host's PIDs".to_owned(),
+            ));
+        }
+        let compute = self.list(
+            Column::Compute,
+            "nvmlDeviceGetComputeRunningProcesses",
+            ProcessList::Compute,
+        );
+        let mut compute = match compute {
+            Reading::Value(list) => list,
+            Reading::Missing(why) => return Reading::Missing(why),
+        };
+        if self.graphics.is_due(now, SLOW_EVERY) {
+            let list = self.list(
+                Column::Graphics,
+                "nvmlDeviceGetGraphicsRunningProcesses",
+                ProcessList::Graphics,
+            );
+            self.graphics.keep(now, list);
+        }
+        // Clients of MPS come and go like others, but most machines have none.
+        let any = self.mps.reading.value().is_some_and(|l| !l.is_empty());
+        if any || self.mps.is_due(now, SLOW_EVERY) {
+            let list = self.list(
+                Column::Mps,
+                "nvmlDeviceGetMPSComputeRunningProcesses",
+                ProcessList::Mps,
+            );
+            self.mps.keep(now, list);
+        }
+        compute.extend(self.mps.reading.value().into_iter().flatten());
+        self.describe(&compute, total)
+    }
+
+    /// What the listed processes hold and use.
+    fn describe(&mut self, compute: &[RawProcess], total: Option<u64>) -> Reading<Vec<GpuProcess>> {
+        let now_us = now_us();
+        let since_us = match self.sampled_us {
+            0 => now_us.saturating_sub(FIRST_SPAN_US),
+            last => last,
+        };
+        let nvml = self.nvml;
+        let samples = if self.quirks.told < Told::Everything {
+            Reading::Missing(Why::Failed(
+                "this driver samples processes by the host's PIDs".to_owned(),
+            ))
+        } else if compute.is_empty() {
+            Reading::Value(Vec::new())
+        } else {
+            self.ask(Column::Usage, "nvmlDeviceGetProcessUtilization", |d| {
+                nvml_raw::process_utilisation(nvml, d, since_us)
+            })
+        };
+        let taken = samples.value().map_or(&[][..], Vec::as_slice);
+        let (usage, newest_us) = processes::usage(taken, since_us, now_us);
+        self.sampled_us = newest_us;
+        let read = Read {
+            compute,
+            graphics: self.graphics.reading.value().map_or(&[], Vec::as_slice),
+            samples: samples.clone().map(|_| taken),
+            total,
+        };
+        Reading::Value(processes::processes(&read, &usage, self.quirks))
+    }
+}
+
+/// Microseconds since 1970: the clock of process-utilisation samples.
+fn now_us() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |d| d.as_micros() as u64)
+}
+
+/// The reason that a failure stands for.
+fn why(error: &NvmlError) -> Why {
+    match error {
+        NvmlError::NotSupported
+        | NvmlError::FunctionNotFound
+        | NvmlError::FailedToLoadSymbol(_) => Why::NotSupported,
+        NvmlError::NoPermission => Why::NoPermission,
+        NvmlError::GpuLost => Why::Lost,
+        NvmlError::Timeout => Why::TimedOut,
+        other => Why::Failed(other.to_string()),
+    }
+}
+
+/// A value that can't be true is none.
+fn within(reading: Reading<f64>, most: f64) -> Reading<f64> {
+    match reading {
+        Reading::Value(v) if !(0.0..=most).contains(&v) => Reading::Missing(Why::Garbage),
+        other => other,
+    }
+}
+
+/// NVML's own "not available" in a counter is no number.
+fn believable(reading: Reading<u64>) -> Reading<u64> {
+    match reading {
+        Reading::Value(u64::MAX) => Reading::Missing(Why::Garbage),
+        other => other,
+    }
+}
+
+/// Total and used memory in MiB.
+fn mib(memory: Reading<(u64, u64)>) -> (Reading<f64>, Reading<f64>) {
+    match memory {
+        Reading::Missing(why) => (Reading::Missing(why.clone()), Reading::Missing(why)),
+        // A GPU without memory of its own (GB10) may answer with zeros instead of an error.
+        Reading::Value((0, _)) => (
+            Reading::Missing(Why::NotSupported),
+            Reading::Missing(Why::NotSupported),
+        ),
+        Reading::Value((total, used)) => {
+            let total = within(Reading::Value(total as f64 / MIB), 1e9);
+            let most = total.get().unwrap_or(0.0);
+            (total, within(Reading::Value(used as f64 / MIB), most))
+        }
+    }
+}
+
+fn count(value: &SampleValue) -> Option<Count> {
+    match value {
+        SampleValue::U32(n) => Some(Count::Narrow(*n)),
+        SampleValue::U64(n) => Some(Count::Wide(*n)),
+        SampleValue::I64(n) => u64::try_from(*n).ok().map(Count::Wide),
+        SampleValue::F64(_) => None,
+    }
+}
+
+/// How far a counter went; a narrow one wraps, a wide one that went back was reset.
+fn step(old: Count, new: Count) -> Option<u64> {
+    match (old, new) {
+        (Count::Narrow(old), Count::Narrow(new)) => Some(new.wrapping_sub(old).into()),
+        (Count::Wide(old), Count::Wide(new)) => new.checked_sub(old),
+        _ => None,
+    }
+}
+
+fn rate(old: &PcieCounters, new: &PcieCounters) -> Reading<f64> {
+    let seconds = new.at.duration_since(old.at).as_secs_f64();
+    match (step(old.sent, new.sent), step(old.received, new.received)) {
+        (Some(sent), Some(received)) if seconds > 0.0 => {
+            // No PCIe link moves 10 TB/s.
+            within(
+                Reading::Value((sent + received) as f64 / 1e6 / seconds),
+                1e7,
+            )
+        }
+        _ => Reading::Missing(Why::NotYet),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn impossible_numbers_are_garbage_and_zero_is_a_number() {
+        assert_eq!(within(Reading::Value(0.0), 100.0), Reading::Value(0.0));
+        let garbage = Reading::Missing(Why::Garbage);
+        assert_eq!(within(Reading::Value(37_100.0), 100.0), garbage);
+        assert_eq!(
+            believable(Reading::Value(u64::MAX)),
+            Reading::Missing(Why::Garbage)
+        );
+        let (total, used) = mib(Reading::Value((80 << 30, u64::MAX)));
+        assert_eq!(total, Reading::Value(81_920.0));
+        assert_eq!(used, garbage);
+        let (total, used) = mib(Reading::Value((0, 0)));
+        assert_eq!((total.get(), used.get()), (None, None));
+    }
+
+    #[test]
+    fn counters_wrap_as_wide_as_they_are() {
+        assert_eq!(
+            step(Count::Narrow(u32::MAX - 9), Count::Narrow(10)),
+            Some(20)
+        );
+        assert_eq!(step(Count::Wide(5), Count::Wide(25)), Some(20));
+        assert_eq!(step(Count::Wide(25), Count::Wide(5)), None);
+    }
+
+    #[test]
+    fn failures_have_names() {
+        for (error, reason) in [
+            (NvmlError::NotSupported, Why::NotSupported),
+            (NvmlError::FailedToLoadSymbol("x".into()), Why::NotSupported),
+            (NvmlError::GpuLost, Why::Lost),
+            (NvmlError::NoPermission, Why::NoPermission),
+            (
+                NvmlError::UnexpectedVariant(27),
+                Why::Failed("unexpected enum variant value: 27".into()),
+            ),
+        ] {
+            assert_eq!(why(&error), reason);
+        }
+    }
+}

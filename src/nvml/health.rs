@@ -1,0 +1,300 @@
+//! From ticks to events: what of the driver works, said once when it changes.
+//!
+//! Pure. Owns the names of the sources: `nvml` as a whole, and `nvml/<gpu>/<column>` for a
+//! reading, where the column is the one of `samples.csv` (or `processes`).
+
+use std::collections::BTreeMap;
+
+use super::protocol::FromHelper;
+use crate::model::{Event, GpuChange, GpuSample, Reading, SourceState, Why};
+
+/// Remembers what was said.
+#[derive(Clone, Debug, Default)]
+pub struct Health {
+    /// Whether NVML works: None until it has been heard.
+    state: Option<SourceState>,
+    /// GPUs that are lost, by index.
+    lost: Vec<u32>,
+    /// Why a reading is missing; readings that aren't here work, or were never seen.
+    missing: BTreeMap<(u32, &'static str), Why>,
+}
+
+impl Health {
+    /// Nothing was heard yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What this message changes.
+    pub fn hear(&mut self, message: &FromHelper) -> Vec<Event> {
+        match message {
+            FromHelper::Inventory(_) | FromHelper::Unstuck => self.become_(SourceState::Ok, None),
+            FromHelper::Failed { why } => self.become_(SourceState::Failed, Some(why.clone())),
+            FromHelper::Stuck { call, gpu, for_s } => {
+                let on = gpu.map(|g| format!(" on GPU {g}")).unwrap_or_default();
+                let why = format!("{call}{on} has not returned for {for_s:.1} s");
+                self.become_(SourceState::Slow, Some(why))
+            }
+            FromHelper::Tick { gpus, .. } => {
+                let mut events = self.become_(SourceState::Ok, None);
+                for gpu in gpus {
+                    self.look(gpu, &mut events);
+                }
+                events
+            }
+        }
+    }
+
+    /// No tick came for this long, where one was due.
+    pub fn silent(&mut self, for_s: f64) -> Vec<Event> {
+        let why = format!("no readings for {for_s:.1} s");
+        self.become_(SourceState::Slow, Some(why))
+    }
+
+    /// The helper has gone.
+    pub fn gone(&mut self) -> Vec<Event> {
+        let why = "the helper process that reads the GPUs has ended".to_owned();
+        self.become_(SourceState::Failed, Some(why))
+    }
+
+    fn become_(&mut self, state: SourceState, why: Option<String>) -> Vec<Event> {
+        // What has failed says so once; only an inventory or a tick, which nobody sends
+        // then, could make it work again. Works from the start: nothing to say.
+        let silent = self.state == Some(state)
+            || (self.state.is_none() && state == SourceState::Ok)
+            || (self.state == Some(SourceState::Failed) && state == SourceState::Slow);
+        if !(self.state == Some(SourceState::Failed) && state == SourceState::Slow) {
+            self.state = Some(state);
+        }
+        if silent {
+            return Vec::new();
+        }
+        vec![source("nvml".to_owned(), state, why)]
+    }
+
+    fn look(&mut self, gpu: &GpuSample, events: &mut Vec<Event>) {
+        let columns = columns(gpu);
+        let lost = columns.iter().any(|(_, why)| *why == Some(&Why::Lost));
+        let was_lost = self.lost.contains(&gpu.index);
+        if lost != was_lost {
+            if lost {
+                self.lost.push(gpu.index);
+            } else {
+                self.lost.retain(|g| *g != gpu.index);
+            }
+            let change = if lost {
+                GpuChange::Lost
+            } else {
+                GpuChange::Recovered
+            };
+            events.push(Event::Gpu {
+                gpu: gpu.index.to_string(),
+                change,
+                code: None,
+            });
+        }
+        if lost {
+            // That the GPU is gone says why each of its readings is.
+            return;
+        }
+        for (column, why) in columns {
+            self.look_at(gpu.index, column, why, events);
+        }
+    }
+
+    fn look_at(
+        &mut self,
+        gpu: u32,
+        column: &'static str,
+        why: Option<&Why>,
+        events: &mut Vec<Event>,
+    ) {
+        let key = (gpu, column);
+        let name = || format!("nvml/{gpu}/{column}");
+        match why {
+            // A rate has no value at its first look: neither news nor a recovery.
+            Some(Why::NotYet) => {}
+            Some(why) => {
+                let before = self.missing.insert(key, why.clone());
+                if before.is_none() {
+                    let state = match why {
+                        Why::TimedOut => SourceState::Slow,
+                        _ => SourceState::Failed,
+                    };
+                    events.push(source(name(), state, Some(why.to_string())));
+                }
+            }
+            None => {
+                if self.missing.remove(&key).is_some() {
+                    events.push(source(name(), SourceState::Ok, None));
+                }
+            }
+        }
+    }
+}
+
+fn source(name: String, state: SourceState, why: Option<String>) -> Event {
+    Event::Source { name, state, why }
+}
+
+/// Every reading by its column, and why it is missing if it is.
+fn columns(gpu: &GpuSample) -> Vec<(&'static str, Option<&Why>)> {
+    let processes = gpu.processes.value();
+    let of_processes = |pick: fn(&crate::model::GpuProcess) -> &Reading<f64>| {
+        processes.and_then(|list| list.iter().find_map(|p| pick(p).why()))
+    };
+    let mut columns = vec![
+        ("gpu_util_pct", gpu.util_pct.why()),
+        ("mem_util_pct", gpu.mem_util_pct.why()),
+        ("mem_used_mib", gpu.mem_used_mib.why()),
+        ("mem_total_mib", gpu.mem_total_mib.why()),
+        ("temp_c", gpu.temp_c.why()),
+        ("power_w", gpu.power_w.why()),
+        ("power_limit_w", gpu.power_limit_w.why()),
+        ("energy_j", gpu.energy_total_j.why()),
+        ("sm_clock_mhz", gpu.sm_clock_mhz.why()),
+        ("throttle", gpu.throttle.why()),
+        ("pcie_mb_s", gpu.pcie_mb_s.why()),
+        ("ecc_uncorrected", gpu.ecc_uncorrected_total.why()),
+        ("sm_active_pct", gpu.sm_active_pct.why()),
+        ("tensor_active_pct", gpu.tensor_active_pct.why()),
+        ("dram_active_pct", gpu.dram_active_pct.why()),
+        ("processes", gpu.processes.why()),
+    ];
+    // Nobody there: nothing is learnt of what is told per process.
+    if processes.is_some_and(|list| !list.is_empty()) {
+        columns.push(("job_mem_mib", of_processes(|p| &p.mem_mib)));
+        columns.push(("job_sm_pct", of_processes(|p| &p.sm_pct)));
+    }
+    columns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{GpuProcess, Inventory, Throttle};
+
+    fn healthy(index: u32) -> GpuSample {
+        let value = Reading::Value(1.0);
+        GpuSample {
+            index,
+            util_pct: value.clone(),
+            mem_util_pct: value.clone(),
+            mem_used_mib: value.clone(),
+            mem_total_mib: value.clone(),
+            temp_c: value.clone(),
+            power_w: value.clone(),
+            power_limit_w: value.clone(),
+            energy_total_j: value.clone(),
+            sm_clock_mhz: value.clone(),
+            throttle: Reading::Value(Throttle(0)),
+            pcie_mb_s: value.clone(),
+            ecc_uncorrected_total: Reading::Value(0),
+            sm_active_pct: value.clone(),
+            tensor_active_pct: value.clone(),
+            dram_active_pct: value,
+            processes: Reading::Value(Vec::new()),
+        }
+    }
+
+    fn tick(gpus: Vec<GpuSample>) -> FromHelper {
+        FromHelper::Tick { mono_ms: 0, gpus }
+    }
+
+    fn said(events: &[Event]) -> Vec<String> {
+        events
+            .iter()
+            .map(|e| match e {
+                Event::Source { name, state, why } => {
+                    format!("{name} {state:?} {}", why.as_deref().unwrap_or("-"))
+                }
+                Event::Gpu { gpu, change, .. } => format!("gpu {gpu} {change:?}"),
+                other => format!("{other:?}"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_healthy_driver_is_not_worth_a_word() {
+        let mut health = Health::new();
+        assert!(
+            health
+                .hear(&FromHelper::Inventory(Inventory::default()))
+                .is_empty()
+        );
+        assert!(health.hear(&tick(vec![healthy(0), healthy(1)])).is_empty());
+    }
+
+    #[test]
+    fn a_missing_reading_is_said_once_and_so_is_its_return() {
+        let mut health = Health::new();
+        let mut bad = healthy(1);
+        bad.power_w = Reading::Missing(Why::NotSupported);
+        bad.pcie_mb_s = Reading::Missing(Why::NotYet);
+        let first = health.hear(&tick(vec![healthy(0), bad.clone()]));
+        assert_eq!(said(&first), ["nvml/1/power_w Failed NotSupported"]);
+        assert!(health.hear(&tick(vec![healthy(0), bad])).is_empty());
+        let back = health.hear(&tick(vec![healthy(0), healthy(1)]));
+        assert_eq!(said(&back), ["nvml/1/power_w Ok -"]);
+    }
+
+    #[test]
+    fn a_lost_gpu_is_one_event_and_not_one_a_reading() {
+        let mut health = Health::new();
+        let gone = Reading::Missing(Why::Lost);
+        let lost = GpuSample {
+            index: 1,
+            util_pct: gone.clone(),
+            mem_used_mib: gone,
+            ..GpuSample::default()
+        };
+        health.hear(&tick(vec![healthy(0), healthy(1)]));
+        let events = health.hear(&tick(vec![healthy(0), lost.clone()]));
+        assert_eq!(said(&events), ["gpu 1 Lost"]);
+        assert!(health.hear(&tick(vec![healthy(0), lost])).is_empty());
+        let events = health.hear(&tick(vec![healthy(0), healthy(1)]));
+        assert_eq!(said(&events), ["gpu 1 Recovered"]);
+    }
+
+    #[test]
+    fn per_process_readings_are_judged_by_the_processes() {
+        let mut health = Health::new();
+        let mut wsl = healthy(0);
+        wsl.processes = Reading::Value(vec![GpuProcess {
+            pid: 1,
+            mem_mib: Reading::Missing(Why::NotSupported),
+            sm_pct: Reading::Value(0.0),
+            compute: true,
+        }]);
+        let events = health.hear(&tick(vec![wsl]));
+        assert_eq!(said(&events), ["nvml/0/job_mem_mib Failed NotSupported"]);
+        // Nobody on it tells nothing.
+        assert!(health.hear(&tick(vec![healthy(0)])).is_empty());
+    }
+
+    #[test]
+    fn a_hang_its_end_and_the_end_of_all() {
+        let mut health = Health::new();
+        let stuck = FromHelper::Stuck {
+            call: "nvmlDeviceGetPowerUsage".into(),
+            gpu: Some(2),
+            for_s: 3.04,
+        };
+        let events = health.hear(&stuck);
+        assert_eq!(
+            said(&events),
+            ["nvml Slow nvmlDeviceGetPowerUsage on GPU 2 has not returned for 3.0 s"]
+        );
+        assert!(health.silent(5.0).is_empty());
+        assert_eq!(said(&health.hear(&FromHelper::Unstuck)), ["nvml Ok -"]);
+        assert_eq!(
+            said(&health.silent(5.0)),
+            ["nvml Slow no readings for 5.0 s"]
+        );
+        let failed = health.gone();
+        assert_eq!(failed.len(), 1);
+        assert!(health.gone().is_empty());
+        assert!(health.silent(9.0).is_empty());
+        assert!(health.gone().is_empty());
+    }
+}

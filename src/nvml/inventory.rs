@@ -1,0 +1,124 @@
+//! Opening NVML and the facts that don't change.
+//!
+//! Runs on the NVML thread. Owns the words for why there is no driver.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use nvml_wrapper::enum_wrappers::device::TemperatureThreshold;
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::{Device, Nvml};
+
+use super::desk::Desk;
+use crate::model::{GpuInfo, Inventory};
+
+/// Names the NVML library to load, for odd installations and for tests.
+pub const LIBRARY_VARIABLE: &str = "GPUWATCH_NVML_LIBRARY";
+/// The name under which the driver installs it.
+const LIBRARY: &str = "libnvidia-ml.so.1";
+/// Where it is under WSL2, which not every distribution tells its loader.
+const WSL_LIBRARY: &str = "/usr/lib/wsl/lib/libnvidia-ml.so.1";
+/// More GPUs than any machine has: a count beyond it is garbage.
+const MOST_GPUS: u32 = 1024;
+
+/// Loads and initialises NVML; the error is in plain words.
+pub fn open(desk: &Desk) -> Result<Nvml, String> {
+    if let Some(path) = env::var_os(LIBRARY_VARIABLE).filter(|p| !p.is_empty()) {
+        return load(desk, &path).map_err(|e| match e {
+            NvmlError::LibloadingError(e) => {
+                format!("{LIBRARY_VARIABLE} names a library that can't be loaded: {e}")
+            }
+            other => words(&other),
+        });
+    }
+    match load(desk, LIBRARY.as_ref()) {
+        Err(NvmlError::LibloadingError(_)) if Path::new(WSL_LIBRARY).exists() => {
+            load(desk, WSL_LIBRARY.as_ref()).map_err(|e| words(&e))
+        }
+        other => other.map_err(|e| words(&e)),
+    }
+}
+
+fn load(desk: &Desk, path: &OsStr) -> Result<Nvml, NvmlError> {
+    let path = OsString::from(path);
+    desk.during("nvmlInit_v2", None, || {
+        Nvml::builder().lib_path(&path).init()
+    })
+}
+
+/// Why NVML couldn't be initialised, and what to do about it.
+fn words(error: &NvmlError) -> String {
+    match error {
+        NvmlError::LibloadingError(e) => format!("no NVIDIA driver library ({LIBRARY}): {e}"),
+        NvmlError::DriverNotLoaded => "the NVIDIA driver is not loaded".to_owned(),
+        NvmlError::LibRmVersionMismatch => {
+            "the NVIDIA driver in the kernel and its library have different versions: reboot, or reload the nvidia modules".to_owned()
+        }
+        NvmlError::NoPermission => {
+            "no permission to talk to the NVIDIA driver (/dev/nvidiactl)".to_owned()
+        }
+        NvmlError::FailedToLoadSymbol(e) => {
+            format!("the NVIDIA driver library lacks a function: {e}")
+        }
+        other => format!("the NVIDIA driver could not be initialised: {other}"),
+    }
+}
+
+/// The driver's and the GPUs' facts; `namespaced` says that we are in a container.
+///
+/// GPUs that may not be opened are left out; one that fails otherwise (that fell off the bus)
+/// is listed without facts, so that somebody notices. The error is in plain words.
+pub fn take(desk: &Desk, nvml: &Nvml, namespaced: bool) -> Result<Inventory, String> {
+    let count = desk
+        .during("nvmlDeviceGetCount_v2", None, || nvml.device_count())
+        .map_err(|e| format!("the NVIDIA driver doesn't say how many GPUs there are: {e}"))?;
+    let driver = desk.during("nvmlSystemGetDriverVersion", None, || {
+        nvml.sys_driver_version()
+    });
+    let cuda = desk.during("nvmlSystemGetCudaDriverVersion_v2", None, || {
+        nvml.sys_cuda_driver_version()
+    });
+    let mut gpus = Vec::new();
+    for index in 0..count.min(MOST_GPUS) {
+        let device = desk.during("nvmlDeviceGetHandleByIndex_v2", Some(index), || {
+            nvml.device_by_index(index)
+        });
+        match device {
+            Ok(device) => gpus.push(info(desk, index, &device, namespaced)),
+            Err(NvmlError::NoPermission) => {}
+            Err(_) => gpus.push(GpuInfo {
+                index,
+                ..GpuInfo::default()
+            }),
+        }
+    }
+    Ok(Inventory {
+        driver: driver.ok(),
+        cuda: cuda.ok().map(|v| format!("{}.{}", v / 1000, v % 1000 / 10)),
+        gpus,
+    })
+}
+
+fn info(desk: &Desk, index: u32, device: &Device<'_>, namespaced: bool) -> GpuInfo {
+    let gpu = Some(index);
+    let memory = desk.during("nvmlDeviceGetMemoryInfo_v2", gpu, || device.memory_info());
+    let limit = desk.during("nvmlDeviceGetEnforcedPowerLimit", gpu, || {
+        device.enforced_power_limit()
+    });
+    let slowdown = desk.during("nvmlDeviceGetTemperatureThreshold", gpu, || {
+        device.temperature_threshold(TemperatureThreshold::Slowdown)
+    });
+    let minor = desk.during("nvmlDeviceGetMinorNumber", gpu, || device.minor_number());
+    GpuInfo {
+        index,
+        uuid: desk.during("nvmlDeviceGetUUID", gpu, || device.uuid()).ok(),
+        name: desk.during("nvmlDeviceGetName", gpu, || device.name()).ok(),
+        memory_mib: memory.ok().map(|m| m.total >> 20),
+        power_limit_w: limit.ok().map(|mw| f64::from(mw) / 1e3),
+        slowdown_c: slowdown.ok(),
+        // Where a container or a cgroup hides GPUs the rest are numbered anew, but keep
+        // the minor number of their device file.
+        host_index: gpu.filter(|index| !namespaced && minor.ok() == Some(*index)),
+    }
+}

@@ -1,0 +1,154 @@
+//! The helper's second thread: every NVML call is made here, because any may never return.
+//!
+//! Owns the schedule of ticks. Whatever happens here, the main thread isn't held up by it.
+
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use nix::time::{ClockId, clock_gettime};
+use nvml_wrapper::Nvml;
+
+use super::desk::{Desk, Watch};
+use super::gauge::Gauge;
+use super::inventory;
+use super::protocol::{FromHelper, Watched};
+use super::quirks::{Quirks, quirks};
+use crate::model::Inventory;
+
+/// The initial PID namespace's inode (`PROC_PID_INIT_INO` in the kernel's `proc_ns.h`).
+const HOST_PID_NAMESPACE: &str = "pid:[4026531836]";
+/// The fastest that GPUs are looked at, whatever is ordered.
+const FASTEST: Duration = Duration::from_millis(20);
+
+/// Speaks NVML until the process ends. Says why if it can't.
+pub fn run(desk: &Desk) {
+    let ended = catch_unwind(AssertUnwindSafe(|| speak(desk)));
+    let why = match ended {
+        Ok(Ok(())) => return,
+        Ok(Err(why)) => why,
+        Err(_) => "the NVIDIA driver library answered nonsense (a panic was caught)".to_owned(),
+    };
+    desk.say(&FromHelper::Failed { why });
+}
+
+fn speak(desk: &Desk) -> Result<(), String> {
+    // Never closed: shutting NVML down can hang and has bugs of its own, and the process
+    // ends without it.
+    let nvml = ManuallyDrop::new(inventory::open(desk)?);
+    let namespaced = is_namespaced();
+    let inventory = inventory::take(desk, &nvml, namespaced)?;
+    let quirks = quirks(inventory.driver.as_deref(), namespaced);
+    desk.say(&FromHelper::Inventory(inventory.clone()));
+    tick_for_ever(desk, &nvml, &inventory, quirks);
+    Ok(())
+}
+
+/// Whether our PIDs differ from those that the driver in the host's kernel sees.
+fn is_namespaced() -> bool {
+    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|l| l.as_os_str() != HOST_PID_NAMESPACE)
+}
+
+fn tick_for_ever(desk: &Desk, nvml: &Nvml, inventory: &Inventory, quirks: Quirks) {
+    let mut seen = 0;
+    let mut gauges: Vec<Gauge<'_>> = Vec::new();
+    let mut schedule: Option<Schedule> = None;
+    loop {
+        let orders = desk.wait(seen, schedule.as_ref().map(Schedule::next));
+        if orders.number != seen {
+            seen = orders.number;
+            schedule = orders.watch.as_ref().map(Schedule::new);
+            let watched = orders.watch.map(|w| chosen(&w.gpus, inventory));
+            gauges = watched
+                .unwrap_or_default()
+                .into_iter()
+                .map(|index| Gauge::new(desk, nvml, index, quirks))
+                .collect();
+            continue;
+        }
+        let mono_ms = monotonic_ms();
+        let gpus = gauges.iter_mut().map(Gauge::read).collect();
+        desk.say(&FromHelper::Tick { mono_ms, gpus });
+        if let Some(schedule) = &mut schedule {
+            schedule.advance(Instant::now());
+        }
+    }
+}
+
+/// The watched indexes that exist, in the inventory's order.
+fn chosen(gpus: &Watched, inventory: &Inventory) -> Vec<u32> {
+    let all = inventory.gpus.iter().map(|g| g.index);
+    match gpus {
+        Watched::All => all.collect(),
+        Watched::These(list) => all.filter(|index| list.contains(index)).collect(),
+    }
+}
+
+fn monotonic_ms() -> u64 {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| {
+        t.tv_sec() as u64 * 1000 + t.tv_nsec() as u64 / 1_000_000
+    })
+}
+
+/// Ticks at whole multiples of the interval after the start: one that comes late doesn't
+/// move the later ones, and what a slow driver made us miss isn't made up for.
+struct Schedule {
+    start: Instant,
+    interval: Duration,
+    done: u32,
+}
+
+impl Schedule {
+    fn new(watch: &Watch) -> Self {
+        Self {
+            start: Instant::now(),
+            interval: watch.interval.max(FASTEST),
+            done: 0,
+        }
+    }
+
+    fn next(&self) -> Instant {
+        self.start + self.interval * self.done
+    }
+
+    fn advance(&mut self, now: Instant) {
+        let elapsed = now.saturating_duration_since(self.start);
+        let passed = (elapsed.as_nanos() / self.interval.as_nanos()) as u32;
+        self.done = passed.saturating_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_do_not_drift_and_missed_ones_are_missed() {
+        let mut schedule = Schedule::new(&Watch {
+            gpus: Watched::All,
+            interval: Duration::from_secs(1),
+        });
+        let start = schedule.start;
+        let s = Duration::from_secs_f64;
+        assert_eq!(schedule.next(), start);
+        for (now, next) in [(0.0, 1.0), (1.3, 2.0), (2.01, 3.0), (7.9, 8.0)] {
+            schedule.advance(start + s(now));
+            assert_eq!(schedule.next(), start + s(next));
+        }
+    }
+
+    #[test]
+    fn only_gpus_of_the_inventory_are_watched() {
+        let inventory = Inventory {
+            gpus: [0, 2, 3]
+                .map(|index| crate::model::GpuInfo {
+                    index,
+                    ..Default::default()
+                })
+                .to_vec(),
+            ..Inventory::default()
+        };
+        assert_eq!(chosen(&Watched::All, &inventory), [0, 2, 3]);
+        assert_eq!(chosen(&Watched::These(vec![3, 1, 0]), &inventory), [0, 3]);
+    }
+}

@@ -1,0 +1,288 @@
+//! Counters: `3/10`, `3 of 10`, `step 3`, `epoch=3`, `147it [`.
+//!
+//! Owns what stands for a count and what it counts. Must not know whether the line as a whole
+//! shows progress.
+
+use super::token::{Kind, Token};
+use super::words::{self, Counts};
+
+/// `n/total`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Counter {
+    /// The first number's token.
+    pub at: usize,
+    /// The token behind it.
+    pub end: usize,
+    pub n: f64,
+    pub total: Option<f64>,
+    /// What it counts, where its name says.
+    pub counts: Option<Counts>,
+    pub name: String,
+    /// A bar stands between the name and the numbers.
+    pub behind_bar: bool,
+    /// Counts bytes.
+    pub bytes: bool,
+    /// A measure's own ratio: `accuracy: 357/400`.
+    pub of_measure: bool,
+}
+
+/// `name n`, `name=n`, `name: [n]`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Keyed {
+    /// The name's token.
+    pub at: usize,
+    pub n: f64,
+    pub counts: Counts,
+    pub name: String,
+    /// A colon or an equals sign stands between.
+    pub separated: bool,
+    pub fractional: bool,
+    /// How many words stand before it on the line.
+    pub words_before: usize,
+}
+
+/// Where the message begins, behind dates, clocks, levels and ranks.
+pub(super) fn body(tokens: &[Token<'_>]) -> usize {
+    let mut at = 0;
+    while let Some(t) = tokens.get(at) {
+        let next = match t.kind {
+            Kind::Opaque | Kind::Clock(_) => at + 1,
+            Kind::Word if words::is_level(t.text) => at + 1,
+            Kind::Word if at > 0 && t.text.contains('.') => at + 1,
+            Kind::Mark('-' | '|' | ':' | '>' | ',') if at > 0 => at + 1,
+            Kind::Int(_) if at > 0 && tokens[at - 1].is(':') && !tokens[at - 1].gap => at + 1,
+            Kind::Mark('[' | '(') => match prefix_group(&tokens[at..]) {
+                Some(len) => at + len,
+                None => return at,
+            },
+            _ => return at,
+        };
+        at = next;
+    }
+    at
+}
+
+/// `[2026-11-30 12:00:00,123]`, `[INFO]`, `[rank0]`, `[11/30 12:00:00 d2.utils]`: its length.
+fn prefix_group(tokens: &[Token<'_>]) -> Option<usize> {
+    let close = if tokens[0].is('[') { ']' } else { ')' };
+    let end = tokens.iter().take(12).position(|t| t.is(close))?;
+    let inside = &tokens[1..end];
+    let dated = inside.iter().enumerate().any(|(i, t)| match t.kind {
+        Kind::Opaque => true,
+        Kind::Clock(_) => {
+            t.text.matches(':').count() == 2 && !inside.get(i + 1).is_some_and(|t| t.is('<'))
+        }
+        _ => false,
+    });
+    let named = inside.iter().any(|t| {
+        t.is_word() && (words::is_level(t.text) || words::is_rank(t.text) || t.text.contains(".py"))
+    });
+    (dated || named).then_some(end + 1)
+}
+
+/// All counters behind the prefix.
+pub(super) fn find(tokens: &[Token<'_>], body: usize) -> Vec<Counter> {
+    let mut list = Vec::new();
+    let mut at = body;
+    while at + 2 < tokens.len() {
+        match counter(tokens, at) {
+            Some(counter) => {
+                at = counter.end;
+                list.push(counter);
+            }
+            None => at += 1,
+        }
+    }
+    list
+}
+
+fn counter(tokens: &[Token<'_>], at: usize) -> Option<Counter> {
+    let (first, mid, last) = (&tokens[at], &tokens[at + 1], &tokens[at + 2]);
+    let n = first.number().filter(|n| *n >= 0.0)?;
+    let of = mid.is_word() && mid.text == "of";
+    if !(mid.is('/') || (of && matches!(last.kind, Kind::Int(_)))) {
+        return None;
+    }
+    let glued_slash = |t: Option<&Token<'_>>| t.is_some_and(|t| t.is('/') && !t.gap);
+    let before = at.checked_sub(1).map(|i| &tokens[i]);
+    if (glued_slash(before) && !first.gap) || glued_slash(tokens.get(at + 3)) {
+        return None;
+    }
+    let unknown = last.is('?') || (last.is_word() && last.text == "Unknown");
+    let total = match last.number() {
+        Some(total) => Some(total),
+        None if unknown => None,
+        None => return None,
+    };
+    let (own, _) = words::scale(first.unit);
+    let (factor, glued_bytes) = words::scale(last.unit);
+    let word_after = tokens.get(at + 3).filter(|t| t.is_word());
+    let bytes = glued_bytes || word_after.is_some_and(|t| matches!(t.text, "B" | "kB" | "KB" | "MB" | "GB" | "KiB" | "MiB" | "GiB"));
+    let scaled = factor > 1.0 || bytes;
+    let fraction = matches!(first.kind, Kind::Float(_)) || matches!(last.kind, Kind::Float(_));
+    if fraction && !scaled {
+        return None;
+    }
+    let n = (n * own).round();
+    let total = total.map(|t| (t * factor).round());
+    if !n.is_finite() || total.is_some_and(|t| t < 1.0 || n > t) {
+        return None;
+    }
+    let (name, behind_bar) = name_before(tokens, at);
+    let label = name.and_then(words::counter).map(|(c, _)| c);
+    let behind = word_after
+        .filter(|_| label.is_none() && !keys_a_number(tokens, at + 3))
+        .and_then(|t| words::counter(t.text));
+    let name = match behind {
+        Some(_) => word_after.map(|t| t.text),
+        None => name,
+    };
+    Some(Counter {
+        at,
+        end: at + 3,
+        n,
+        total,
+        counts: label.or(behind.map(|(c, _)| c)),
+        name: name.unwrap_or_default().to_lowercase(),
+        behind_bar: behind_bar && behind.is_none(),
+        bytes,
+        of_measure: label.is_none() && name.is_some_and(|n| words::is_measure(n) || n.eq_ignore_ascii_case("correct")),
+    })
+}
+
+/// Whether this word is the name of the number behind it.
+fn keys_a_number(tokens: &[Token<'_>], at: usize) -> bool {
+    tokens[at + 1..]
+        .iter()
+        .take(3)
+        .find(|t| !matches!(t.kind, Kind::Mark(':' | '=' | '[' | '(' | '#')))
+        .is_some_and(|t| t.number().is_some())
+}
+
+/// The word that names the counter at `at`, and whether a bar stands between them.
+fn name_before<'a>(tokens: &[Token<'a>], at: usize) -> (Option<&'a str>, bool) {
+    let mut bar = false;
+    let mut i = at;
+    for _ in 0..10 {
+        let Some(before) = i.checked_sub(1) else { break };
+        i = before;
+        match tokens[i].kind {
+            Kind::Bar => bar = true,
+            Kind::Percent(_) | Kind::Mark('[' | '(' | ':' | '=' | '#' | '-' | '|' | '>') => {}
+            Kind::Mark(')') => match tokens[..i].iter().rposition(|t| t.is('(')) {
+                Some(open) if i - open <= 3 => i = open,
+                _ => break,
+            },
+            Kind::Word => return (Some(tokens[i].text), bar),
+            _ => break,
+        }
+    }
+    (None, bar)
+}
+
+/// All `name n` whose name is a counter's.
+pub(super) fn keyed(tokens: &[Token<'_>], counters: &[Counter]) -> Vec<Keyed> {
+    let taken = |i: usize| counters.iter().any(|c| (c.at..c.end).contains(&i));
+    (0..tokens.len())
+        .filter_map(|at| key(tokens, at, &taken))
+        .collect()
+}
+
+fn key(tokens: &[Token<'_>], at: usize, taken: &dyn Fn(usize) -> bool) -> Option<Keyed> {
+    let name = &tokens[at];
+    if !name.is_word() {
+        return None;
+    }
+    let ordinal = name.text == "第" || name.text.ends_with('第');
+    let (counts, plural) = match words::counter(name.text) {
+        Some(found) => found,
+        None if ordinal => words::counter(tokens.get(at + 2)?.text)?,
+        // "Train: 3 [ 50/1251 ( 4%)]": timm gives the epoch no name of its own.
+        None if is_bare_epoch(tokens, at, taken) => (Counts::Epochs, false),
+        None => return None,
+    };
+    let before = at.checked_sub(1).map(|i| &tokens[i]);
+    if plural || before.is_some_and(|t| t.is_word() && words::is_elsewhere(t.text)) {
+        return None;
+    }
+    let mut i = at + 1;
+    if tokens.get(i)?.is('(') && tokens.get(i + 2)?.is(')') && tokens[i + 1].is_word() {
+        i += 3;
+    }
+    let mut separated = false;
+    let mut boxed = false;
+    for _ in 0..3 {
+        match tokens.get(i)?.kind {
+            Kind::Mark(':' | '=') => separated = true,
+            Kind::Mark('#' | '-') => {}
+            Kind::Mark('[' | '(') => boxed = true,
+            // A row of a boxed table.
+            Kind::Mark('|') if at > 0 && tokens[at - 1].is('|') => separated = true,
+            _ => break,
+        }
+        i += 1;
+    }
+    let number = tokens.get(i)?;
+    let n = number.number().filter(|n| *n >= 0.0 && n.is_finite())?;
+    let fractional = matches!(number.kind, Kind::Float(_));
+    if fractional && (counts != Counts::Epochs || !separated) {
+        return None;
+    }
+    let after = tokens.get(i + 1);
+    let in_name = after.is_some_and(|t| t.is('.') && !t.gap)
+        && tokens.get(i + 2).is_some_and(|t| t.is_word() && !t.gap);
+    let unclosed = boxed && !after.is_some_and(|t| t.is(']') || t.is(')') || t.is(','));
+    if taken(i) || in_name || unclosed || !number.unit.is_empty() {
+        return None;
+    }
+    Some(Keyed {
+        at,
+        n,
+        counts,
+        name: name.text.to_lowercase(),
+        separated,
+        fractional,
+        words_before: tokens[..at].iter().filter(|t| t.is_word()).count(),
+    })
+}
+
+fn is_bare_epoch(tokens: &[Token<'_>], at: usize, taken: &dyn Fn(usize) -> bool) -> bool {
+    words::is_train(tokens[at].text)
+        && tokens.get(at + 1).is_some_and(|t| t.is(':'))
+        && tokens.get(at + 2).is_some_and(|t| matches!(t.kind, Kind::Int(_)))
+        && tokens.get(at + 3).is_some_and(|t| t.is('['))
+        && taken(at + 4)
+}
+
+/// `147it [00:12, 11.19it/s]`: a bar whose total isn't known.
+pub(super) fn without_total<'a>(tokens: &[Token<'a>]) -> Option<(u64, &'a str)> {
+    tokens.windows(3).find_map(|w| {
+        let Kind::Int(n) = w[0].kind else { return None };
+        let boxed = w[1].is('[') && matches!(w[2].kind, Kind::Clock(_));
+        let counted = !w[0].unit.is_empty() && !w[0].unit.contains('/') && n >= 0.0;
+        let (factor, bytes) = words::scale(w[0].unit);
+        (boxed && counted && !bytes).then_some(((n * factor) as u64, w[0].unit))
+    })
+}
+
+/// `[rank0]`, `Rank: 0`, `rank=0`, and mpirun's `[1,0]<stdout>`.
+pub(super) fn rank(tokens: &[Token<'_>]) -> Option<u32> {
+    let head = &tokens[..tokens.len().min(24)];
+    let integer = |t: Option<&Token<'_>>| match t?.kind {
+        Kind::Int(n) if (0.0..1e6).contains(&n) => Some(n as u32),
+        _ => None,
+    };
+    let tagged = head.windows(6).take(1).find_map(|w| {
+        let tag = w[0].is('[') && w[2].is(',') && w[4].is(']') && w[5].is('<');
+        integer(tag.then_some(&w[3]))
+    });
+    tagged.or_else(|| {
+        (0..head.len()).find_map(|i| {
+            if !(head[i].is_word() && words::is_rank(head[i].text)) {
+                return None;
+            }
+            let skip = usize::from(head.get(i + 1).is_some_and(|t| t.is(':') || t.is('=')));
+            integer(head.get(i + 1 + skip))
+        })
+    })
+}

@@ -1,0 +1,424 @@
+//! The grammar of progress: one line of text in, what it says out.
+//!
+//! Owns the decision whether a line shows progress at all. General rules come first: bars,
+//! counters, `key=value`, tables; the little that only one framework does is marked so. Must
+//! not know the screen, or what was read before (a table's header excepted).
+
+use crate::model::Phase;
+
+use super::counters::{self, Counter, Keyed};
+use super::reading::{EpochShown, Reading, StepShown};
+use super::table::Table;
+use super::token::{Kind, Token, tokens};
+use super::values::{self, Value};
+use super::words::{self, Counts};
+
+/// The grammar of one stream.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Grammar {
+    table: Option<Table>,
+}
+
+/// A line and everything that was found on it.
+struct Parts<'a> {
+    tokens: &'a [Token<'a>],
+    /// Where the message begins, behind time stamps, levels and ranks.
+    body: usize,
+    counters: Vec<Counter>,
+    keyed: Vec<Keyed>,
+    values: Vec<Value>,
+    /// The first bar.
+    bar: Option<usize>,
+    table: Option<&'a Table>,
+}
+
+impl Grammar {
+    /// Remembers a table's header; called once for each complete line.
+    pub fn notice(&mut self, line: &str) {
+        if !line.bytes().any(|b| b.is_ascii_digit())
+            && let Some(table) = Table::header(&tokens(line))
+        {
+            self.table = Some(table);
+        }
+    }
+
+    /// What this line says, if it shows progress.
+    pub fn read(&self, line: &str) -> Option<Reading> {
+        let tokens = tokens(line);
+        let parts = Parts::new(&tokens, self.table.as_ref());
+        let mut reading = parts.reading()?;
+        if line.trim_start().starts_with('{') && !reading.source.ends_with("bar") {
+            reading.source = "json";
+        }
+        Some(reading)
+    }
+}
+
+impl<'a> Parts<'a> {
+    fn new(tokens: &'a [Token<'a>], table: Option<&'a Table>) -> Self {
+        let body = counters::body(tokens);
+        let counters = counters::find(tokens, body);
+        let keyed = counters::keyed(tokens, &counters);
+        Self {
+            tokens,
+            body,
+            values: values::find(tokens, &counters),
+            bar: tokens.iter().position(|t| t.kind == Kind::Bar),
+            table: table.filter(|t| t.fits(tokens)),
+            counters,
+            keyed,
+        }
+    }
+
+    fn reading(&self) -> Option<Reading> {
+        let epoch = self.epoch();
+        let mut step = self.step(epoch.as_ref());
+        let mut epoch = epoch;
+        if epoch.is_none() && step.as_ref().is_some_and(|s| !s.bar) && self.counts_epochs() {
+            epoch = step.take().map(|s| EpochShown {
+                value: s.n as f64,
+                total: s.total.map(|t| t as f64),
+                done: false,
+                fractional: false,
+            });
+        }
+        let (loss, metrics) = self.measures();
+        let percent = self.percent(step.is_some());
+        let rate = values::rate(self.tokens, self.bar.is_some())
+            .filter(|_| !epoch.is_some_and(|e| e.done && step.is_none()));
+        if epoch.is_none() && step.is_none() && percent.is_none() {
+            let alone = loss.is_some() && self.values.len() == 1 || self.is_boxed();
+            let said = (loss.is_some() && alone) || rate.is_some();
+            // Only what a tracker with progress may add to it.
+            if !said {
+                return None;
+            }
+        }
+        Some(Reading {
+            source: self.source(epoch.as_ref(), step.as_ref()),
+            phase: self.phase(step.as_ref()),
+            says_train: self.says_train(),
+            rank: counters::rank(self.tokens),
+            eta_s: values::eta(self.tokens, step.as_ref().is_some_and(|s| s.total != Some(s.n))),
+            epoch,
+            step,
+            percent,
+            loss,
+            metrics,
+            rate,
+            redrawn: false,
+        })
+    }
+
+    fn epoch(&self) -> Option<EpochShown> {
+        if let Some(c) = self
+            .counters
+            .iter()
+            .find(|c| c.counts == Some(Counts::Epochs))
+        {
+            return Some(EpochShown {
+                value: c.n,
+                total: c.total,
+                done: c.behind_bar,
+                fractional: false,
+            });
+        }
+        if let Some((value, total)) = self.table.and_then(|t| t.epoch(self.tokens)) {
+            return Some(EpochShown {
+                value,
+                total,
+                done: false,
+                fractional: false,
+            });
+        }
+        let key = self.keyed.iter().find(|k| k.counts == Counts::Epochs)?;
+        let firm = key.separated
+            || key.words_before <= 4
+            || self.keyed.len() > 1
+            || self.values.iter().any(|v| words::is_measure(&v.name));
+        if !firm || (self.counters.is_empty() && self.recalls()) {
+            return None;
+        }
+        Some(EpochShown {
+            value: key.n,
+            total: self.total(Counts::Epochs),
+            done: false,
+            fractional: key.fractional,
+        })
+    }
+
+    /// A total that is named on the same line: `"step": 5, "total_steps": 40`.
+    fn total(&self, of: Counts) -> Option<f64> {
+        self.values
+            .iter()
+            .find(|v| words::total(&v.name) == Some(of) && v.value >= 1.0)
+            .map(|v| v.value)
+    }
+
+    fn step(&self, epoch: Option<&EpochShown>) -> Option<StepShown> {
+        let named = |counts: Counts| self.counters.iter().find(move |c| c.counts == Some(counts));
+        let counter = named(Counts::Steps)
+            .or_else(|| self.counters.iter().find(|c| self.is_step(c, epoch)))
+            .or_else(|| named(Counts::RunSteps));
+        if let Some(c) = counter {
+            return Some(StepShown {
+                n: c.n as u64,
+                total: c.total.map(|t| t as u64),
+                name: c.name.clone(),
+                bar: self.bar.is_some(),
+                whole_run: c.counts == Some(Counts::RunSteps),
+            });
+        }
+        if let Some((n, unit)) = counters::without_total(self.tokens) {
+            return Some(StepShown {
+                n,
+                total: None,
+                name: unit.to_owned(),
+                bar: true,
+                whole_run: false,
+            });
+        }
+        self.keyed_step(epoch).or_else(|| self.leading_step())
+    }
+
+    fn keyed_step(&self, epoch: Option<&EpochShown>) -> Option<StepShown> {
+        let find = |counts: Counts| self.keyed.iter().find(move |k| k.counts == counts);
+        let key = find(Counts::Steps).or_else(|| find(Counts::RunSteps))?;
+        let company = epoch.is_some()
+            || self.values.len() > 1
+            || self.values.iter().any(|v| words::is_measure(&v.name))
+            || self.tokens.iter().any(|t| t.is_word() && words::loss_fit(t.text).is_some())
+            || self.is_boxed();
+        (company && !self.recalls()).then(|| StepShown {
+            n: key.n as u64,
+            total: self.total(Counts::Steps).map(|t| t as u64).filter(|t| *t as f64 >= key.n),
+            name: key.name.clone(),
+            bar: false,
+            whole_run: key.counts == Counts::RunSteps,
+        })
+    }
+
+    /// `[59] train-auc:0.98`, `10: learn: 0.69`, a table's first column.
+    fn leading_step(&self) -> Option<StepShown> {
+        if let Some(n) = self.table.and_then(|t| t.step(self.tokens)) {
+            return Some(unnamed(n));
+        }
+        if !self.values.iter().any(|v| v.separated && words::is_measure(&v.name)) {
+            return None;
+        }
+        let at = |i: usize| self.tokens.get(self.body + i);
+        let (number, after) = if at(0)?.is('[') {
+            (at(1)?, at(2)?.is(']'))
+        } else {
+            (at(0)?, at(1)?.is(':') && at(2)?.gap)
+        };
+        match number.kind {
+            Kind::Int(n) if after && n >= 0.0 && number.unit.is_empty() => Some(unnamed(n as u64)),
+            _ => None,
+        }
+    }
+
+    /// Whether a counter without a known name counts steps.
+    fn is_step(&self, c: &Counter, epoch: Option<&EpochShown>) -> bool {
+        if c.counts.is_some() || self.table.is_some_and(|t| t.epoch(self.tokens).is_some() && c.at == self.body) {
+            return false;
+        }
+        let beside_bar = self.bar.is_some();
+        if beside_bar {
+            return true;
+        }
+        if c.of_measure || self.follows_noun(c) {
+            return false;
+        }
+        let near = |i: Option<usize>| {
+            i.and_then(|i| self.tokens.get(i))
+                .is_some_and(|t| matches!(t.kind, Kind::Percent(_)))
+        };
+        let beside_percent = near(Some(c.end + 1))
+            || near(Some(c.end))
+            || near(c.at.checked_sub(2))
+            || near(c.at.checked_sub(1));
+        let nameless = c.name.is_empty() || words::is_train(&c.name);
+        let first = c.at <= self.body + 1;
+        let has_loss = self.values.iter().any(|v| words::loss_fit(&v.name).is_some());
+        let measured = has_loss || self.values.iter().any(|v| words::is_measure(&v.name));
+        let timed = self.tokens.get(c.end).is_some_and(|t| t.is('-'))
+            && self.tokens.get(c.end + 1).is_some_and(|t| t.unit == "s");
+        (nameless && (epoch.is_some() || beside_percent || (first && (measured || timed)))) || has_loss
+    }
+
+    /// `357/400 correct`: the word behind it says what is counted, and it isn't steps.
+    fn follows_noun(&self, c: &Counter) -> bool {
+        self.tokens.get(c.end).is_some_and(|t| {
+            t.is_word()
+                && !words::is_measure(t.text)
+                && !self.values.iter().any(|v| v.first == c.end)
+        })
+    }
+
+    /// A bare `[3/50]` beside a training and a validation loss counts epochs.
+    fn counts_epochs(&self) -> bool {
+        let nameless = self.counters.iter().all(|c| c.counts.is_none() && c.at <= self.body + 1);
+        let shown = |eval: bool| {
+            self.values.iter().any(|v| {
+                words::is_eval(&v.name) == eval && v.name.to_lowercase().contains("loss")
+            })
+        };
+        nameless && !self.counters.is_empty() && self.keyed.is_empty() && shown(true) && shown(false)
+    }
+
+    fn measures(&self) -> (Option<f64>, Vec<(String, f64)>) {
+        let from_table;
+        let values = match self.table {
+            Some(table) => {
+                from_table = table.values(self.tokens);
+                &from_table
+            }
+            None => &self.values,
+        };
+        let best = values
+            .iter()
+            .enumerate()
+            .filter_map(|(i, v)| words::loss_fit(&v.name).map(|fit| (fit, i)))
+            .min();
+        let metrics = values
+            .iter()
+            .enumerate()
+            .filter(|(i, v)| {
+                Some(*i) != best.map(|b| b.1)
+                    && words::total(&v.name).is_none()
+                    && words::counter(&v.name).is_none()
+                    && !words::is_remaining(&v.name)
+                    && !words::is_rank(&v.name)
+            })
+            .take(values::MOST)
+            .map(|(_, v)| (v.name.clone(), v.value))
+            .collect();
+        (best.map(|(_, i)| values[i].value), metrics)
+    }
+
+    fn percent(&self, has_step: bool) -> Option<f64> {
+        let shown = self.tokens.iter().enumerate().find_map(|(i, t)| match t.kind {
+            Kind::Percent(p) if (0.0..=100.0).contains(&p) => Some((i, p)),
+            _ => None,
+        });
+        let (at, percent) = shown?;
+        let progress = self.tokens[..at].iter().rev().take(3).any(|t| {
+            t.is_word() && t.text.to_lowercase().starts_with("progress")
+        });
+        let beside = self
+            .counters
+            .iter()
+            .any(|c| at.abs_diff(c.end) <= 1 || c.at.abs_diff(at) <= 2);
+        (self.bar.is_some() || progress || (has_step && beside)).then_some(percent)
+    }
+
+    /// A row of a boxed table, `| key | value |`, says one thing alone.
+    fn is_boxed(&self) -> bool {
+        self.tokens.first().is_some_and(|t| t.is('|')) && self.tokens.last().is_some_and(|t| t.is('|'))
+    }
+
+    fn recalls(&self) -> bool {
+        self.tokens.iter().any(|t| t.is_word() && words::is_recall(t.text))
+    }
+
+    /// The words that say what the line is about: before its bar or its first number.
+    fn head(&self) -> impl Iterator<Item = &'a str> {
+        let first_counter = self.counters.iter().map(|c| c.at).min();
+        let first_keyed = self.keyed.iter().map(|k| k.at).min();
+        let first_table = self.table.map(|_| 0);
+        let end = self
+            .bar
+            .into_iter()
+            .chain(if self.bar.is_some() { None } else { first_counter })
+            .chain(if self.bar.is_some() { None } else { first_keyed })
+            .chain(first_table)
+            .min()
+            .unwrap_or(self.tokens.len());
+        let end = self.bar.filter(|b| *b < 2).and(first_counter).unwrap_or(end);
+        let tokens = self.tokens;
+        let keys: Vec<usize> = self.values.iter().flat_map(|v| v.first..v.at).collect();
+        (0..end.min(tokens.len()))
+            .filter(move |i| tokens[*i].is_word() && !keys.contains(i))
+            .map(move |i| tokens[i].text)
+            .filter(|w| !w.contains('.') || words::is_chore(w))
+    }
+
+    fn says_train(&self) -> bool {
+        self.head().any(|w| words::is_train(w) && !w.contains('.'))
+    }
+
+    fn phase(&self, step: Option<&StepShown>) -> Phase {
+        let bytes = self.counters.iter().any(|c| c.bytes && c.counts.is_none());
+        if bytes && self.bar.is_some() {
+            return Phase::Other;
+        }
+        for word in self.head() {
+            if words::is_train(word) && !word.contains('.') {
+                return Phase::Train;
+            }
+            if words::is_eval(word) && !word.contains('.') {
+                return Phase::Eval;
+            }
+        }
+        if self.says_eval() {
+            return Phase::Eval;
+        }
+        let named = step.is_some_and(|s| words::counter(&s.name).is_some());
+        let epochs = self.keyed.iter().any(|k| k.counts == Counts::Epochs)
+            || self.counters.iter().any(|c| c.counts == Some(Counts::Epochs));
+        if self.bar.is_some() && !named && !epochs && self.head().any(words::is_chore) {
+            return Phase::Other;
+        }
+        Phase::Train
+    }
+
+    /// `Epoch(val)`, `"split": "validation"`.
+    fn says_eval(&self) -> bool {
+        self.tokens.windows(3).any(|w| {
+            let about = w[0].is_word()
+                && matches!(
+                    w[0].text.to_lowercase().as_str(),
+                    "event" | "phase" | "split" | "mode" | "stage" | "subset"
+                );
+            let named = (about && (w[1].is(':') || w[1].is('=')))
+                || (w[0].is_word() && w[1].is('(') && words::counter(w[0].text).is_some());
+            named && w[2].is_word() && words::is_eval(w[2].text)
+        })
+    }
+
+    fn source(&self, epoch: Option<&EpochShown>, step: Option<&StepShown>) -> &'static str {
+        let tqdm = self.tokens.windows(2).any(|w| {
+            matches!(w[0].kind, Kind::Percent(_)) && w[1].kind == Kind::Bar && !w[1].gap
+        }) || step.is_some_and(|s| s.bar && s.total.is_none());
+        if tqdm {
+            return "tqdm";
+        }
+        let keras = self.counters.iter().any(|c| c.at == self.body)
+            && self.tokens.iter().any(|t| t.unit.ends_with("s/step") || t.unit.ends_with("s/epoch"));
+        if keras {
+            return "keras";
+        }
+        if self.bar.is_some() {
+            return "bar";
+        }
+        if self.table.is_some() || self.is_boxed() {
+            return "table";
+        }
+        match (epoch, step) {
+            (_, Some(s)) if s.total.is_some() => "step-counter",
+            (Some(e), None) if e.total.is_some() => "epoch-counter",
+            _ => "key-value",
+        }
+    }
+}
+
+fn unnamed(n: u64) -> StepShown {
+    StepShown {
+        n,
+        total: None,
+        name: String::new(),
+        bar: false,
+        whole_run: false,
+    }
+}

@@ -1,0 +1,49 @@
+//! What one line says.
+//!
+//! Owns the type that the grammar gives and the tracker takes. Must not know how it was read.
+
+use crate::model::Phase;
+
+/// Progress as one line shows it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Reading {
+    pub source: &'static str,
+    pub phase: Phase,
+    /// The line calls itself training.
+    pub says_train: bool,
+    pub rank: Option<u32>,
+    pub epoch: Option<EpochShown>,
+    pub step: Option<StepShown>,
+    pub percent: Option<f64>,
+    pub loss: Option<f64>,
+    pub metrics: Vec<(String, f64)>,
+    pub eta_s: Option<f64>,
+    /// Steps a second.
+    pub rate: Option<f64>,
+    /// The line belongs to a block that is drawn again and again.
+    pub redrawn: bool,
+}
+
+/// An epoch as displayed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct EpochShown {
+    pub value: f64,
+    pub total: Option<f64>,
+    /// The display counts finished epochs, not the one that runs.
+    pub done: bool,
+    /// Written with a fraction: the step beside it counts on through all epochs.
+    pub fractional: bool,
+}
+
+/// A step as displayed.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct StepShown {
+    pub n: u64,
+    pub total: Option<u64>,
+    /// What the display calls it; empty where it has no name.
+    pub name: String,
+    /// Drawn as a bar.
+    pub bar: bool,
+    /// It counts through all epochs by its name.
+    pub whole_run: bool,
+}

@@ -1,0 +1,260 @@
+//! From bytes to the screen: UTF-8, control characters, escape sequences.
+//!
+//! Owns the decoding of one output stream, however it is cut into reads. Must not know what
+//! a line means.
+
+use memchr::memchr;
+use vte::{Params, Parser, Perform};
+
+use super::Layout;
+use super::screen::{Line, Screen};
+
+/// One output stream and the screen that it draws on.
+pub(super) struct Terminal {
+    screen: Screen,
+    parser: Parser,
+    /// An escape sequence has begun and not ended: `parser` sees every byte.
+    in_escape: bool,
+    /// The beginning of a character whose end hasn't come yet.
+    partial: Vec<u8>,
+}
+
+impl Terminal {
+    pub fn new(layout: Layout, wanted: fn(&[u8]) -> bool) -> Self {
+        Self {
+            screen: Screen::new(layout, wanted),
+            parser: Parser::new(),
+            in_escape: false,
+            partial: Vec::new(),
+        }
+    }
+
+    pub fn resize(&mut self, cols: u16, rows: u16) {
+        self.screen.resize(cols, rows);
+    }
+
+    /// The line under the cursor, if it holds something new.
+    pub fn pending(&self) -> Option<Line> {
+        self.screen.pending()
+    }
+
+    /// Takes bytes and returns the lines that they completed.
+    pub fn feed(&mut self, mut bytes: &[u8]) -> Vec<Line> {
+        while let Some(&first) = bytes.first() {
+            let used = if self.in_escape {
+                self.escape(first);
+                1
+            } else if first < 0x80 && self.partial.is_empty() {
+                self.ascii(bytes)
+            } else {
+                self.characters(bytes)
+            };
+            bytes = &bytes[used..];
+        }
+        self.screen.take_ready()
+    }
+
+    /// The stream has ended: its last line is complete as it is.
+    pub fn finish(&mut self) -> Vec<Line> {
+        self.finish_partial();
+        self.screen.leave_line();
+        self.screen.take_ready()
+    }
+
+    /// One byte of an escape sequence. A line end stops a sequence that never ended:
+    /// garbage must not swallow the rest of the output.
+    fn escape(&mut self, byte: u8) {
+        if byte == b'\n' {
+            self.parser = Parser::new();
+            self.in_escape = false;
+            self.screen.new_line();
+            return;
+        }
+        let mut performer = Performer {
+            screen: &mut self.screen,
+            ended: false,
+        };
+        self.parser.advance(&mut performer, &[byte]);
+        self.in_escape = !performer.ended;
+    }
+
+    /// Whole lines, a run of printable characters, or one control character.
+    fn ascii(&mut self, bytes: &[u8]) -> usize {
+        let mut used = 0;
+        while let Some(end) = memchr(b'\n', &bytes[used..]) {
+            let line = &bytes[used..used + end];
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            if !self.screen.takes_line(line.len()) || !is_printable(line) {
+                break;
+            }
+            self.screen.line(line);
+            used += end + 1;
+        }
+        if used > 0 {
+            return used;
+        }
+        let run = bytes.iter().take_while(|b| (0x20..0x7f).contains(*b));
+        for byte in run {
+            self.screen.print(char::from(*byte));
+            used += 1;
+        }
+        if used == 0 {
+            self.control(bytes[0]);
+            used = 1;
+        }
+        used
+    }
+
+    fn control(&mut self, byte: u8) {
+        if byte == 0x1b {
+            self.in_escape = true;
+            self.escape(byte);
+        } else {
+            control(&mut self.screen, byte);
+        }
+    }
+
+    /// A run of characters beyond ASCII; what isn't UTF-8 becomes U+FFFD.
+    fn characters(&mut self, bytes: &[u8]) -> usize {
+        let run = bytes
+            .iter()
+            .position(|b| *b < 0x80)
+            .unwrap_or(bytes.len());
+        let mut held = std::mem::take(&mut self.partial);
+        held.extend_from_slice(&bytes[..run]);
+        let mut rest: &[u8] = &held;
+        loop {
+            match std::str::from_utf8(rest) {
+                Ok(text) => {
+                    text.chars().for_each(|c| self.screen.print(c));
+                    rest = &[];
+                }
+                Err(error) => {
+                    let (valid, after) = rest.split_at(error.valid_up_to());
+                    let valid = String::from_utf8_lossy(valid);
+                    valid.chars().for_each(|c| self.screen.print(c));
+                    let Some(bad) = error.error_len() else {
+                        rest = after;
+                        break;
+                    };
+                    self.screen.print('\u{fffd}');
+                    rest = &after[bad..];
+                }
+            }
+            if rest.is_empty() {
+                break;
+            }
+        }
+        self.partial = rest.to_vec();
+        if run < bytes.len() {
+            self.finish_partial();
+        }
+        run
+    }
+
+    /// The rest of a character never came.
+    fn finish_partial(&mut self) {
+        if !self.partial.is_empty() {
+            self.partial.clear();
+            self.screen.print('\u{fffd}');
+        }
+    }
+
+    #[cfg(test)]
+    pub fn screen(&self) -> &Screen {
+        &self.screen
+    }
+}
+
+fn is_printable(line: &[u8]) -> bool {
+    line.iter()
+        .fold(true, |all, b| all & (0x20..0x7f).contains(b))
+}
+
+fn control(screen: &mut Screen, byte: u8) {
+    match byte {
+        b'\n' | 0x0b | 0x0c => screen.new_line(),
+        b'\r' => screen.carriage_return(),
+        0x08 => screen.backspace(),
+        b'\t' => screen.tab(),
+        _ => {}
+    }
+}
+
+/// What an escape sequence does to the screen.
+struct Performer<'a> {
+    screen: &'a mut Screen,
+    /// The sequence is over.
+    ended: bool,
+}
+
+impl Perform for Performer<'_> {
+    fn print(&mut self, c: char) {
+        self.screen.print(c);
+        self.ended = true;
+    }
+
+    fn execute(&mut self, byte: u8) {
+        control(self.screen, byte);
+    }
+
+    fn osc_dispatch(&mut self, _params: &[&[u8]], bell_terminated: bool) {
+        // Ended by ESC \ otherwise, whose second half comes as an escape of its own.
+        self.ended = bell_terminated;
+    }
+
+    fn esc_dispatch(&mut self, intermediates: &[u8], _ignore: bool, byte: u8) {
+        self.ended = true;
+        if !intermediates.is_empty() {
+            return;
+        }
+        match byte {
+            b'7' => self.screen.save_cursor(),
+            b'8' => self.screen.restore_cursor(),
+            b'D' | b'E' => self.screen.new_line(),
+            b'M' => self.screen.reverse_index(),
+            _ => {}
+        }
+    }
+
+    fn csi_dispatch(&mut self, params: &Params, intermediates: &[u8], ignore: bool, action: char) {
+        self.ended = true;
+        if ignore || !intermediates.is_empty() {
+            return;
+        }
+        let mut numbers = params.iter().map(|p| p.first().copied().unwrap_or(0));
+        let first = numbers.next().unwrap_or(0);
+        let second = numbers.next().unwrap_or(0);
+        let count = usize::from(first.max(1));
+        let screen = &mut *self.screen;
+        match action {
+            'A' => screen.up(count),
+            'B' | 'e' => screen.down(count),
+            'C' | 'a' => screen.right(count),
+            'D' => screen.left(count),
+            'E' => {
+                screen.down(count);
+                screen.go_to_col(0);
+            }
+            'F' => {
+                screen.up(count);
+                screen.go_to_col(0);
+            }
+            'G' | '`' => screen.go_to_col(count - 1),
+            'd' => screen.go_to_row(count - 1),
+            'H' | 'f' => {
+                screen.go_to_row(count - 1);
+                screen.go_to_col(usize::from(second.max(1)) - 1);
+            }
+            'J' => screen.erase_display(first),
+            'K' => screen.erase_line(first),
+            'r' => {
+                let bottom = if second == 0 { u16::MAX } else { second };
+                screen.set_region(Some((count - 1, usize::from(bottom) - 1)));
+            }
+            's' => screen.save_cursor(),
+            'u' => screen.restore_cursor(),
+            _ => {}
+        }
+    }
+}

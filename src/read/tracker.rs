@@ -1,0 +1,451 @@
+//! From single lines to the state of progress, as a person keeps it in mind while reading.
+//!
+//! Owns how lines are put together: an epoch from one, a step from the next, whose bar is
+//! training and whose isn't. Must not know how a line is read.
+
+use crate::model::{Mark, Metric, Phase, ProgressState, Stream};
+
+use super::pace::Pace;
+use super::reading::{EpochShown, Reading, StepShown};
+
+/// What one phase shows.
+#[derive(Clone, Debug, Default)]
+struct Shown {
+    source: &'static str,
+    rank: Option<u32>,
+    epoch: Option<f64>,
+    epochs: Option<f64>,
+    step: Option<u64>,
+    steps: Option<u64>,
+    percent: Option<f64>,
+    loss: Option<f64>,
+    metrics: Vec<(String, f64)>,
+    eta_s: Option<f64>,
+    shown_rate: Option<f64>,
+}
+
+impl Shown {
+    fn any(&self) -> bool {
+        self.epoch.is_some() || self.step.is_some() || self.percent.is_some()
+    }
+
+    fn take_rest(&mut self, r: &Reading) {
+        self.source = r.source;
+        self.rank = r.rank.or(self.rank);
+        if r.loss.is_some() {
+            self.loss = r.loss;
+        }
+        if !r.metrics.is_empty() {
+            self.metrics.clone_from(&r.metrics);
+        }
+        if r.step.is_some() || r.eta_s.is_some() {
+            self.eta_s = r.eta_s;
+        }
+        if r.rate.is_some() || r.step.as_ref().is_some_and(|s| s.bar) {
+            self.shown_rate = r.rate;
+        }
+    }
+
+    /// At its end, or so near that the last redraw was left out.
+    fn nearly_complete(&self) -> bool {
+        match (self.step, self.steps) {
+            (Some(step), Some(steps)) => step.saturating_mul(10) >= steps.saturating_mul(9),
+            _ => false,
+        }
+    }
+}
+
+/// What becomes of a step that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// It is the training's.
+    Take,
+    /// It belongs to a look at the result.
+    Eval,
+    /// Something else that says less than what is known.
+    Ignore,
+    /// The bar known so far is the outer one: it counts epochs.
+    Inner,
+}
+
+/// How the epochs of this display are meant.
+#[derive(Clone, Copy, Debug, Default)]
+struct EpochStyle {
+    /// Finished ones are counted.
+    done: bool,
+    /// Written with a fraction.
+    fractional: bool,
+    /// Counted from 0.
+    zero_based: bool,
+    /// The epoch was shown with its result and no step: it is over.
+    closed: bool,
+}
+
+/// The progress of one process.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tracker {
+    train: Shown,
+    eval: Shown,
+    other: Shown,
+    style: EpochStyle,
+    step_name: String,
+    step_is_bar: bool,
+    /// Steps count on through all epochs.
+    run_wide: bool,
+    /// Totals of bars that turned out not to be training.
+    eval_totals: Vec<u64>,
+    /// Total of an unnamed outer bar that counts epochs.
+    outer_total: Option<u64>,
+    pace: Pace,
+}
+
+impl Tracker {
+    pub fn any(&self) -> bool {
+        self.train.any()
+    }
+
+    /// Takes what a line says; the phase that it changed.
+    pub fn apply(&mut self, mut r: Reading, t: Option<f64>) -> Option<Phase> {
+        let bare = r.epoch.is_none() && r.step.is_none() && r.percent.is_none();
+        if bare && !(r.phase == Phase::Train && self.train.any()) {
+            return None;
+        }
+        match r.phase {
+            Phase::Train => self.apply_train(&mut r, t),
+            phase => {
+                let shown = self.shown_mut(phase);
+                take_plainly(shown, &r);
+                Some(phase)
+            }
+        }
+    }
+
+    fn apply_train(&mut self, r: &mut Reading, t: Option<f64>) -> Option<Phase> {
+        self.recognise_outer(r);
+        if self.is_old_receipt(r) {
+            return None;
+        }
+        let lags = r.epoch.as_ref().is_some_and(|e| !self.epoch_is_news(e));
+        if lags {
+            let total = r.epoch.and_then(|e| e.total);
+            self.train.epochs = self.train.epochs.or(total);
+            let same = r.epoch.map(|e| e.value) == self.train.epoch;
+            r.epoch = None;
+            if !same {
+                r.step = None;
+            }
+        }
+        let turned = r.epoch.is_some_and(|e| self.turns(&e));
+        match r.step.as_ref().map(|s| self.judge(s, r, turned)) {
+            Some(Verdict::Eval) => {
+                self.remember_eval(r.step.as_ref());
+                take_plainly(&mut self.eval, r);
+                return Some(Phase::Eval);
+            }
+            Some(Verdict::Ignore) => r.step = None,
+            Some(Verdict::Inner) => self.make_outer(),
+            Some(Verdict::Take) | None => {}
+        }
+        if let Some(epoch) = r.epoch {
+            self.take_epoch(&epoch, r.step.as_ref(), r.loss.is_some());
+        }
+        if let Some(step) = r.step.clone() {
+            self.take_step(&step);
+            self.train.percent = r.percent;
+        } else if r.percent.is_some() {
+            self.train.percent = r.percent;
+        }
+        self.train.take_rest(r);
+        let fraction = self.fraction();
+        self.pace.notice(t, self.train.step, fraction);
+        Some(Phase::Train)
+    }
+
+    /// A finished bar of an earlier epoch that is only drawn again.
+    fn is_old_receipt(&self, r: &Reading) -> bool {
+        let earlier = match (r.epoch, self.train.epoch) {
+            (Some(e), Some(now)) => !e.done && e.value < now,
+            _ => false,
+        };
+        let complete = r.step.as_ref().is_some_and(|s| s.total == Some(s.n));
+        r.redrawn && earlier && complete
+    }
+
+    /// An unnamed bar that was found to be the outer one counts finished epochs.
+    fn recognise_outer(&self, r: &mut Reading) {
+        let Some(step) = &r.step else { return };
+        if self.outer_total.is_some() && step.total == self.outer_total && step.name.is_empty() {
+            r.epoch = Some(EpochShown {
+                value: step.n as f64,
+                total: step.total.map(|t| t as f64),
+                done: true,
+                fractional: false,
+            });
+            r.step = None;
+        }
+    }
+
+    fn epoch_is_news(&self, e: &EpochShown) -> bool {
+        let Some(now) = self.train.epoch else { return true };
+        let same = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        if e.done && !self.style.done {
+            // "2 of 5 done" beside "epoch 3": nothing new.
+            return !same(e.value, now) && !same(e.value + 1.0, now);
+        }
+        if self.style.done && !e.done && e.total.is_none() {
+            return !same(e.value, now);
+        }
+        // A summary of the epoch that just ended, or one counted from 0.
+        let summary = e.total.is_none() && !e.fractional && self.train.epochs.is_some();
+        !(summary && same(now - e.value, 1.0))
+    }
+
+    /// Whether the display turns to another epoch.
+    fn turns(&self, e: &EpochShown) -> bool {
+        match self.train.epoch {
+            Some(now) => !e.fractional && now.floor() != e.value.floor(),
+            None => false,
+        }
+    }
+
+    fn judge(&self, step: &StepShown, r: &Reading, turned: bool) -> Verdict {
+        let now = &self.train;
+        let (Some(steps), Some(current)) = (now.steps, now.step) else {
+            return Verdict::Take;
+        };
+        if turned {
+            return Verdict::Take;
+        }
+        let Some(total) = step.total else {
+            let other = step.name != self.step_name;
+            return if other { Verdict::Ignore } else { Verdict::Take };
+        };
+        if total == steps || r.says_train {
+            return Verdict::Take;
+        }
+        if self.eval_totals.contains(&total) {
+            return Verdict::Eval;
+        }
+        let whole_epochs = now.epoch.is_some();
+        if whole_epochs && now.nearly_complete() {
+            return Verdict::Eval;
+        }
+        let unnamed = step.bar && self.step_is_bar && step.name.is_empty() && self.step_name.is_empty();
+        let one_loop = now.epoch.is_none() || self.style.fractional;
+        if unnamed && one_loop && current < steps {
+            return if current == 0 { Verdict::Inner } else { Verdict::Eval };
+        }
+        Verdict::Take
+    }
+
+    fn remember_eval(&mut self, step: Option<&StepShown>) {
+        let total = step.and_then(|s| s.total);
+        if let Some(total) = total
+            && !self.eval_totals.contains(&total)
+            && self.eval_totals.len() < 8
+        {
+            self.eval_totals.push(total);
+        }
+    }
+
+    fn make_outer(&mut self) {
+        self.outer_total = self.train.steps;
+        self.style.done = true;
+        self.train.epoch = self.train.step.map(|s| s as f64);
+        self.train.epochs = self.train.steps.map(|s| s as f64);
+        self.train.step = None;
+        self.train.steps = None;
+    }
+
+    fn take_epoch(&mut self, e: &EpochShown, step: Option<&StepShown>, result: bool) {
+        let turned = self.turns(e);
+        if turned {
+            let before = (self.train.step, self.train.steps);
+            if let (Some(step), (Some(old), Some(steps))) = (step, before) {
+                let counts_on = step.n > old && old < steps && step.total == Some(steps);
+                self.run_wide |= counts_on && old > 0;
+            }
+            if self.train.epoch.is_some_and(|now| e.value < now) {
+                self.restart();
+            }
+            self.train.step = None;
+            self.train.steps = None;
+            self.train.percent = None;
+            self.pace.turn();
+        }
+        self.style.done = e.done;
+        self.style.fractional = e.fractional;
+        self.style.zero_based |= e.value == 0.0 && !e.done && !e.fractional;
+        self.style.closed = step.is_none() && self.train.step.is_none() && result;
+        self.train.epoch = Some(e.value);
+        self.train.epochs = e.total.or(self.train.epochs);
+    }
+
+    fn take_step(&mut self, step: &StepShown) {
+        let falls = self.train.step.is_some_and(|now| step.n < now);
+        let other = self.train.steps.is_some() && step.total != self.train.steps;
+        if self.train.epoch.is_none() && (falls || other) {
+            self.restart();
+        }
+        if falls {
+            self.pace.turn();
+        }
+        self.run_wide |= step.whole_run;
+        self.style.closed = false;
+        self.train.step = Some(step.n);
+        self.train.steps = step.total;
+        self.step_name.clone_from(&step.name);
+        self.step_is_bar = step.bar;
+    }
+
+    /// The loop began again: what was reached counts no longer.
+    fn restart(&mut self) {
+        self.pace = Pace::default();
+        self.run_wide = false;
+        self.train.shown_rate = None;
+    }
+
+    fn shown(&self, phase: Phase) -> &Shown {
+        match phase {
+            Phase::Train => &self.train,
+            Phase::Eval => &self.eval,
+            Phase::Other => &self.other,
+        }
+    }
+
+    fn shown_mut(&mut self, phase: Phase) -> &mut Shown {
+        match phase {
+            Phase::Train => &mut self.train,
+            Phase::Eval => &mut self.eval,
+            Phase::Other => &mut self.other,
+        }
+    }
+
+    /// How many epochs there are, where the display says.
+    fn epoch_count(&self) -> Option<f64> {
+        // "Epoch 0/3" most often names the last index; if it names the count, the run
+        // reads as less than it did, never as more.
+        let more = f64::from(u8::from(self.style.zero_based));
+        self.train.epochs.map(|n| n + more)
+    }
+
+    /// The part of the whole run that is done, before it is kept from falling.
+    fn fraction(&self) -> Option<f64> {
+        let now = &self.train;
+        let within = match (now.step, now.steps) {
+            (Some(step), Some(steps)) if steps > 0 => Some(step as f64 / steps as f64),
+            _ => None,
+        };
+        let by_step = within.or(now.percent.map(|p| p / 100.0));
+        let part = match (now.epoch, self.epoch_count()) {
+            (None, _) => by_step,
+            (Some(_), _) if self.run_wide => within,
+            (Some(epoch), Some(count)) if self.style.fractional => Some(epoch / count),
+            (Some(_), None) if self.style.fractional => within,
+            (Some(_), None) => None,
+            (Some(epoch), Some(count)) => {
+                let first = if self.style.zero_based || self.style.done { 0.0 } else { 1.0 };
+                let inside = by_step.unwrap_or(f64::from(u8::from(self.style.closed)));
+                let all = self.style.done && epoch >= count;
+                Some(if all { 1.0 } else { (epoch - first + inside) / count })
+            }
+        };
+        part.filter(|p| p.is_finite()).map(|p| p.clamp(0.0, 1.0))
+    }
+
+    /// Steps of the whole run, where both totals are known.
+    fn run_steps(&self) -> Option<f64> {
+        let steps = self.train.steps? as f64;
+        let alone = self.run_wide || self.train.epoch.is_none() || self.train.epochs.is_none();
+        if alone { Some(steps) } else { self.epoch_count().map(|n| n * steps) }
+    }
+
+    fn rate(&self) -> Option<f64> {
+        self.train.shown_rate.or_else(|| self.pace.rate())
+    }
+
+    /// Percent of the whole run, and its remaining seconds.
+    fn overall(&self) -> (Option<f64>, Option<f64>) {
+        if self.fraction().is_none() {
+            return (None, None);
+        }
+        let done = self.pace.reached();
+        let eta = self.pace.remaining(self.rate(), self.run_steps());
+        (done.map(|d| rounded(d * 100.0)), eta.map(rounded))
+    }
+
+    /// The state of training, as it goes into a sample.
+    pub fn state(&self) -> ProgressState {
+        let (overall_pct, eta_s) = self.overall();
+        let now = &self.train;
+        ProgressState {
+            epoch: now.epoch,
+            epochs: now.epochs,
+            step: now.step,
+            steps: now.steps,
+            percent: now.percent,
+            loss: now.loss.map(Metric),
+            rate: self.rate().map(significant),
+            overall_pct,
+            eta_s,
+        }
+    }
+
+    /// One phase as a mark.
+    pub fn mark(&self, phase: Phase, t: Option<f64>, stream: Stream) -> Mark {
+        let now = self.shown(phase);
+        let (overall_pct, overall_eta_s) = self.overall();
+        let rate = match phase {
+            Phase::Train => self.rate(),
+            _ => now.shown_rate,
+        };
+        Mark {
+            t,
+            stream: Some(stream),
+            source: now.source.to_owned(),
+            phase,
+            rank: now.rank,
+            epoch: now.epoch,
+            epochs: now.epochs,
+            step: now.step,
+            steps: now.steps,
+            percent: now.percent,
+            loss: now.loss.map(Metric),
+            metrics: now.metrics.iter().map(|(n, v)| (n.clone(), Metric(*v))).collect(),
+            eta_s: now.eta_s,
+            overall_pct,
+            overall_eta_s,
+            rate: rate.map(significant),
+        }
+    }
+}
+
+/// Phases beside training keep nothing but what the last lines say.
+fn take_plainly(shown: &mut Shown, r: &Reading) {
+    if let Some(e) = r.epoch {
+        shown.epoch = Some(e.value);
+        shown.epochs = e.total.or(shown.epochs);
+    }
+    if let Some(step) = &r.step {
+        shown.step = Some(step.n);
+        shown.steps = step.total;
+    }
+    shown.percent = r.percent;
+    shown.take_rest(r);
+}
+
+/// To a thousandth: nobody reads more, and records stay short.
+fn rounded(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+/// To four significant digits.
+fn significant(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    let digits = 3.0 - value.abs().log10().floor();
+    let factor = 10_f64.powf(digits);
+    let shown = (value * factor).round() / factor;
+    if shown.is_finite() { shown } else { value }
+}

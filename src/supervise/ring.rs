@@ -1,0 +1,166 @@
+//! Between the byte path and whoever reads progress: a bounded buffer that never makes the
+//! byte path wait. When the reader is behind, bytes are lost to it, counted, and said.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::model::{Stream, Tap};
+
+/// At most so many bytes wait.
+const CAPACITY: usize = 8 << 20;
+
+/// After a wake-up the reader lets this much time pass, so that a chatty child costs one
+/// wake-up for many lines.
+const GATHER: Duration = Duration::from_millis(20);
+
+/// A piece of output that was relayed.
+#[derive(Debug)]
+pub struct Piece {
+    /// Where it went.
+    pub stream: Stream,
+    /// When it was delivered.
+    pub at: Instant,
+    /// What it was.
+    pub bytes: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Inside {
+    pieces: VecDeque<Piece>,
+    held: usize,
+    lost: u64,
+    open: usize,
+    reader_waits: bool,
+}
+
+/// What the reader gets.
+#[derive(Debug, Default)]
+pub struct Taken {
+    /// In the order of delivery.
+    pub pieces: VecDeque<Piece>,
+    /// Bytes that were lost since the last call, before these.
+    pub lost: u64,
+    /// No stream will give more.
+    pub over: bool,
+}
+
+/// The buffer.
+pub struct Ring {
+    inside: Mutex<Inside>,
+    arrived: Condvar,
+}
+
+impl Ring {
+    /// For this many streams.
+    pub fn new(streams: usize) -> Self {
+        let inside = Inside {
+            open: streams,
+            ..Inside::default()
+        };
+        Self {
+            inside: Mutex::new(inside),
+            arrived: Condvar::new(),
+        }
+    }
+
+    /// Waits for output, then takes all there is.
+    pub fn take(&self) -> Taken {
+        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        while inside.pieces.is_empty() && inside.lost == 0 && inside.open > 0 {
+            inside.reader_waits = true;
+            inside = self
+                .arrived
+                .wait(inside)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        inside.reader_waits = false;
+        // Less than half full: the rest of a burst may come along. The end never waits.
+        if inside.open > 0 && inside.held < CAPACITY / 2 {
+            drop(inside);
+            std::thread::sleep(GATHER);
+            inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        }
+        inside.held = 0;
+        Taken {
+            pieces: std::mem::take(&mut inside.pieces),
+            lost: std::mem::take(&mut inside.lost),
+            over: inside.open == 0,
+        }
+    }
+}
+
+impl Tap for Ring {
+    fn relayed(&self, stream: Stream, bytes: &[u8]) {
+        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        if inside.held + bytes.len() > CAPACITY {
+            inside.lost += bytes.len() as u64;
+            return;
+        }
+        inside.held += bytes.len();
+        // One line a write is the common case; one piece for many keeps the list short.
+        match inside.pieces.back_mut() {
+            Some(last) if last.stream == stream && last.bytes.len() + bytes.len() <= 16 * 1024 => {
+                last.bytes.extend_from_slice(bytes);
+            }
+            _ => inside.pieces.push_back(Piece {
+                stream,
+                at: Instant::now(),
+                bytes: bytes.to_vec(),
+            }),
+        }
+        if inside.reader_waits {
+            inside.reader_waits = false;
+            self.arrived.notify_one();
+        }
+    }
+
+    fn closed(&self, _stream: Stream) {
+        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        inside.open = inside.open.saturating_sub(1);
+        self.arrived.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_come_in_order_and_small_ones_together() {
+        let ring = Ring::new(2);
+        ring.relayed(Stream::Out, b"a");
+        ring.relayed(Stream::Out, b"b");
+        ring.relayed(Stream::Err, b"c");
+        ring.closed(Stream::Out);
+        ring.closed(Stream::Err);
+        let taken = ring.take();
+        let got: Vec<_> = taken
+            .pieces
+            .iter()
+            .map(|p| (p.stream, p.bytes.as_slice()))
+            .collect();
+        assert_eq!(
+            got,
+            [
+                (Stream::Out, b"ab".as_slice()),
+                (Stream::Err, b"c".as_slice())
+            ]
+        );
+        assert!(taken.over && taken.lost == 0);
+    }
+
+    #[test]
+    fn a_full_ring_loses_and_counts() {
+        let ring = Ring::new(1);
+        let chunk = vec![b'x'; 64 * 1024];
+        for _ in 0..200 {
+            ring.relayed(Stream::Out, &chunk);
+        }
+        ring.closed(Stream::Out);
+        let taken = ring.take();
+        let kept: usize = taken.pieces.iter().map(|p| p.bytes.len()).sum();
+        assert_eq!(kept, CAPACITY);
+        assert_eq!(kept as u64 + taken.lost, 200 * 64 * 1024);
+    }
+}

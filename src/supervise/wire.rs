@@ -1,0 +1,306 @@
+//! One run, from the request to the end: joins the rooms and carries out what `state` decides.
+
+use std::io::Write;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::launch::child::{self, Child, SpawnError};
+use crate::launch::relay::Relays;
+use crate::launch::sentinel::Sentinel;
+use crate::launch::signals::{self, Origin};
+use crate::launch::streams::Streams;
+use crate::model::{Exit, Tap};
+use crate::sys::process;
+use crate::sys::signals::{Arrived, Mask, SignalFd, suffer};
+
+use super::clock::RunClock;
+use super::prepare::{self, Prepared};
+use super::ring::Ring;
+use super::state::{Action, Happening, Reach, State};
+use super::watchers::{Watchers, Watching};
+
+pub use super::prepare::dry_run;
+pub use super::request::{Ending, GpuChoice, Refused, Request};
+
+/// How long the record may take once the child's streams are at their end.
+const LAST_WORDS: Duration = Duration::from_millis(1500);
+
+/// Runs the command and returns how to leave.
+pub fn run(request: Request) -> Result<Ending, Refused> {
+    let inherited = Mask::current();
+    let taken = signals::taken();
+    taken.set();
+    process::keep_children_waitable();
+    let mut notes = Vec::new();
+    if let Err(error) = process::become_subreaper() {
+        notes.push(format!("orphans of the command can't be followed: {error}"));
+    }
+    // SIGTTOU acts on the relays (tostop) and must not be taken away from them.
+    let arrivals = SignalFd::new(&taken.without(libc::SIGTTOU))
+        .map_err(|e| Refused::own(format!("can't read signals: {e}; close some descriptors")))?;
+
+    let streams = Streams::arrange(&request.argv);
+    notes.extend(streams.unwatched.clone());
+    let kept: Vec<RawFd> = streams.sources.iter().map(|s| s.read.as_raw_fd()).collect();
+    let sentinel = Sentinel::start(&kept).ok();
+
+    let prepared = match prepare::prepare(request, &streams, sentinel.as_ref(), &arrivals, notes) {
+        Ok(prepared) => prepared,
+        Err(prepare::Unstarted::Refused(refused)) => return Err(refused),
+        Err(prepare::Unstarted::Signal(signal)) => return Ok(Ending::Signal(signal)),
+    };
+    prepared.announce();
+    start(prepared, streams, sentinel, arrivals, inherited)
+}
+
+fn start(
+    prepared: Prepared,
+    mut streams: Streams,
+    sentinel: Option<Sentinel>,
+    arrivals: SignalFd,
+    inherited: Mask,
+) -> Result<Ending, Refused> {
+    // What waits now was sent before there was a child: it lacks these, group or not.
+    let early = Mask::pending();
+    let child = match Child::start(
+        &prepared.request.argv,
+        &prepared.environment(),
+        &streams,
+        inherited,
+    ) {
+        Ok(child) => child,
+        Err(error) => return Err(prepared.not_started(error)),
+    };
+    let clock = RunClock::start();
+    streams.child_started();
+    let stdout_piped = streams.stdout_piped;
+    let ring = Arc::new(Ring::new(streams.sources.len()));
+    let layouts = Watching::layouts(&streams);
+    let tap: Arc<dyn Tap> = ring.clone();
+    let relays = Relays::start(std::mem::take(&mut streams.sources), &tap)
+        .map_err(|e| Refused::own(format!("can't relay output: {e}")))?;
+    let quiet = prepared.request.quiet;
+    let watchers = Watchers::start(
+        prepared,
+        Watching {
+            clock,
+            child: child.pid(),
+            ring,
+            layouts,
+            relays: relays.progress(),
+            stdout_piped,
+        },
+        sentinel.as_ref(),
+    );
+    let state = State::new(relays.progress().len() > 0, relays.has_terminal());
+    let run = Run {
+        child,
+        relays,
+        watchers,
+        sentinel,
+        arrivals,
+        early,
+        state,
+        quiet,
+        finishing: None,
+    };
+    Ok(run.to_the_end())
+}
+
+/// A run whose child was started.
+struct Run {
+    child: Child,
+    relays: Relays,
+    watchers: Watchers,
+    sentinel: Option<Sentinel>,
+    arrivals: SignalFd,
+    early: Mask,
+    state: State,
+    quiet: bool,
+    finishing: Option<Instant>,
+}
+
+impl Run {
+    fn to_the_end(mut self) -> Ending {
+        loop {
+            for happening in self.wait() {
+                for action in self.state.handle(happening) {
+                    if let Action::Leave(exit) = action {
+                        return self.leave(exit);
+                    }
+                    self.carry_out(action);
+                }
+            }
+        }
+    }
+
+    /// Waits for something to happen.
+    fn wait(&mut self) -> Vec<Happening> {
+        let watch = |fd| PollFd::new(fd, PollFlags::POLLIN);
+        let arrivals = self.arrivals.as_fd();
+        let mut fds = [
+            watch(arrivals),
+            // A reaped child's pidfd is readable for ever.
+            watch(if self.child.has_ended() {
+                arrivals
+            } else {
+                self.child.pidfd()
+            }),
+            watch(self.relays.ended_fd()),
+            watch(if self.finishing.is_some() {
+                self.watchers.done_fd()
+            } else {
+                arrivals
+            }),
+        ];
+        let limit = self.finishing.map_or(PollTimeout::NONE, |since| {
+            let left = LAST_WORDS.saturating_sub(since.elapsed());
+            PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::ZERO)
+        });
+        // Interrupted or not, what follows looks at everything that was reported.
+        let _ = poll(&mut fds, limit);
+        let ready = fds.map(|fd| fd.any() == Some(true));
+        let mut happened = Vec::new();
+        if ready[0] {
+            self.read_signals(&mut happened);
+        }
+        if ready[1]
+            && !self.child.has_ended()
+            && let Some(exit) = self.child.try_reap()
+        {
+            happened.push(Happening::ChildEnded(exit));
+        }
+        if ready[2] {
+            for read_end in self.relays.newly_ended() {
+                self.watchers.release(self.sentinel.as_ref(), read_end);
+            }
+            if self.relays.all_ended() {
+                happened.push(Happening::RelaysEnded);
+            }
+        }
+        if ready[3] && self.finishing.is_some() {
+            happened.push(Happening::WatchersDone);
+        }
+        if self
+            .finishing
+            .is_some_and(|since| since.elapsed() >= LAST_WORDS)
+        {
+            happened.push(Happening::Overdue);
+        }
+        happened
+    }
+
+    fn read_signals(&mut self, happened: &mut Vec<Happening>) {
+        while let Some(arrived) = self.arrivals.next() {
+            if arrived.signal == libc::SIGCHLD {
+                self.children_changed(happened);
+            } else {
+                happened.push(self.place(arrived));
+            }
+        }
+    }
+
+    fn children_changed(&mut self, happened: &mut Vec<Happening>) {
+        if !self.child.has_ended() {
+            happened.extend(self.child.try_stopped().map(Happening::ChildStopped));
+            happened.extend(self.child.try_reap().map(Happening::ChildEnded));
+        }
+        let helper = self.sentinel.as_ref().map(Sentinel::pid);
+        child::reap_orphans(self.child.pid(), helper.as_slice());
+    }
+
+    /// Who else has this signal.
+    fn place(&mut self, arrived: Arrived) -> Happening {
+        let signal = arrived.signal;
+        let origin = signals::origin(arrived, self.sentinel.as_ref());
+        let (reach, from) = match origin {
+            Origin::Terminal => (Reach::Child, "terminal".to_owned()),
+            Origin::Group => (Reach::Child, "group".to_owned()),
+            Origin::Job(pid) => (Reach::FromJob, pid.to_string()),
+            Origin::Alone(pid) => (Reach::UsAlone, pid.to_string()),
+        };
+        if reach == Reach::Child {
+            self.watchers.consume(self.sentinel.as_ref(), signal);
+        }
+        let reach = if self.early.has(signal) {
+            Reach::UsAlone
+        } else {
+            reach
+        };
+        self.early = self.early.without(signal);
+        Happening::Signal {
+            signal,
+            name: signals::name(signal),
+            reach,
+            from,
+        }
+    }
+
+    fn carry_out(&mut self, action: Action) {
+        match action {
+            Action::Forward(signal) => {
+                self.child.signal(signal);
+            }
+            Action::Resize => {
+                self.relays.copy_sizes();
+                self.child.signal(libc::SIGWINCH);
+            }
+            Action::Stop(signal) => {
+                suffer(signal);
+                // Somebody has continued us, perhaps in a window of another size.
+                self.relays.copy_sizes();
+            }
+            Action::Cancelling => self.watchers.cancelling(),
+            Action::Log(event) => self.watchers.log(event),
+            Action::Drain => self.relays.drain(),
+            Action::Finish(end) => {
+                self.finishing = Some(Instant::now());
+                self.watchers.finish(end);
+            }
+            // Taken out before.
+            Action::Leave(_) => {}
+        }
+    }
+
+    fn leave(self, exit: Exit) -> Ending {
+        let words = self.watchers.last_words();
+        if !self.quiet && !words.is_empty() {
+            let newline = if self.relays.mid_line() { "\n" } else { "" };
+            // Our caller may have closed stderr; there is nobody to tell.
+            let _ = write!(std::io::stderr(), "{newline}{words}");
+        }
+        if let Some(sentinel) = &self.sentinel {
+            self.watchers.dismiss(sentinel);
+        }
+        match exit {
+            Exit {
+                signal: Some(signal),
+                ..
+            } => Ending::Signal(signal),
+            Exit { code, .. } => Ending::Code(code.and_then(|c| u8::try_from(c).ok()).unwrap_or(1)),
+        }
+    }
+}
+
+impl Prepared {
+    /// The command doesn't run: no record stays.
+    fn not_started(self, error: SpawnError) -> Refused {
+        let refused = match error {
+            SpawnError::Exec(error) => {
+                let (code, text) = child::spawn_failure(&self.request.argv[0], &error);
+                Refused {
+                    code: Some(code),
+                    text,
+                }
+            }
+            SpawnError::Own(error) => Refused::own(format!(
+                "can't start a process: {error}; nothing was started"
+            )),
+        };
+        self.discard();
+        refused
+    }
+}

@@ -1,0 +1,251 @@
+//! Starting the child: fork, restore what is the caller's, exec; its errno comes back.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use super::inherited;
+use super::signals::Mask;
+
+/// What the child gets as one of its three standard descriptors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChildFd {
+    /// Ours.
+    Inherit,
+    /// None: the caller had it closed.
+    Closed,
+    /// A copy of this one.
+    From(RawFd),
+}
+
+/// Everything about the child, made before the fork: after it nothing may be allocated.
+pub struct Child {
+    argv: Vec<CString>,
+    env: Vec<CString>,
+    fds: [ChildFd; 3],
+    mask: Mask,
+}
+
+unsafe extern "C" {
+    static mut environ: *const *const libc::c_char;
+}
+
+impl Child {
+    /// The command, its environment as `NAME=value` changes over ours, its descriptors, and
+    /// the signal mask that it starts with.
+    pub fn new(
+        argv: &[OsString],
+        set: &[(OsString, OsString)],
+        fds: [ChildFd; 3],
+        mask: Mask,
+    ) -> io::Result<Self> {
+        let argv = argv
+            .iter()
+            .map(|a| CString::new(a.as_bytes()))
+            .collect::<Result<_, _>>();
+        Ok(Self {
+            argv: argv?,
+            env: merged(set)?,
+            fds,
+            mask,
+        })
+    }
+
+    /// Forks and executes. Returns the PID once the command runs, or why it doesn't. To be
+    /// called while this process has one thread, with all signals blocked.
+    pub fn spawn(&self) -> io::Result<u32> {
+        let argv = pointers(&self.argv);
+        let env = pointers(&self.env);
+        let (mut errno_in, errno_out) = io::pipe()?;
+        // SAFETY: getpid takes nothing.
+        let parent = unsafe { libc::getpid() };
+        // SAFETY: this process has one thread, so the child may do what it could.
+        let pid = unsafe { libc::fork() };
+        match pid {
+            -1 => Err(io::Error::last_os_error()),
+            0 => self.become_command(parent, &argv, &env, errno_out.as_raw_fd()),
+            _ => {
+                drop(errno_out);
+                let mut errno = [0_u8; 4];
+                // End of file: exec closed the other end.
+                if errno_in.read_exact(&mut errno).is_err() {
+                    return Ok(pid as u32);
+                }
+                // SAFETY: our own child, which has just exited; no status is asked for.
+                unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+                Err(io::Error::from_raw_os_error(i32::from_ne_bytes(errno)))
+            }
+        }
+    }
+
+    /// The child's side. Only calls that are safe after a fork; never returns.
+    fn become_command(
+        &self,
+        parent: libc::pid_t,
+        argv: &[*const libc::c_char],
+        env: &[*const libc::c_char],
+        errno: RawFd,
+    ) -> ! {
+        // A SIGKILL of ours becomes the child's SIGTERM. The kernel clears this for set-uid
+        // programs by itself.
+        // SAFETY: prctl with one integer argument.
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) };
+        // SAFETY: getppid takes nothing.
+        if unsafe { libc::getppid() } != parent {
+            // The parent died before the line above: do what it would have caused.
+            // SAFETY: raise takes a number.
+            unsafe { libc::raise(libc::SIGTERM) };
+        }
+        for (fd, what) in self.fds.iter().enumerate() {
+            match *what {
+                ChildFd::Inherit => {}
+                // SAFETY: closing takes a number.
+                ChildFd::Closed => drop(unsafe { libc::close(fd as RawFd) }),
+                // SAFETY: dup2 takes numbers; the copy isn't close-on-exec.
+                ChildFd::From(source) => drop(unsafe { libc::dup2(source, fd as RawFd) }),
+            }
+        }
+        for signal in [libc::SIGPIPE, libc::SIGCHLD] {
+            let disposition = if inherited::was_ignored(signal) {
+                libc::SIG_IGN
+            } else {
+                libc::SIG_DFL
+            };
+            // SAFETY: the two that we or the runtime changed get back what they were.
+            unsafe { libc::signal(signal, disposition) };
+        }
+        self.mask.set();
+        // SAFETY: a list of C strings that ends in null, alive until exec; execvp looks up
+        // PATH in the environment that the command will have, as a shell would.
+        unsafe { environ = env.as_ptr() };
+        // SAFETY: as above, for argv, whose first entry exists.
+        unsafe { libc::execvp(argv[0], argv.as_ptr()) };
+        let why = io::Error::last_os_error()
+            .raw_os_error()
+            .unwrap_or(libc::EINVAL)
+            .to_ne_bytes();
+        // SAFETY: four bytes that live on this stack.
+        unsafe { libc::write(errno, why.as_ptr().cast(), why.len()) };
+        // SAFETY: no destructors of the parent's may run here.
+        unsafe { libc::_exit(127) }
+    }
+}
+
+/// Our environment, entry by entry (oddities included), with these changes.
+fn merged(set: &[(OsString, OsString)]) -> io::Result<Vec<CString>> {
+    let changed = |entry: &[u8]| {
+        set.iter().any(|(name, _)| {
+            entry
+                .strip_prefix(name.as_bytes())
+                .is_some_and(|rest| rest.starts_with(b"="))
+        })
+    };
+    let mut env: Vec<CString> = raw_environment();
+    env.retain(|entry| !changed(entry.as_bytes()));
+    for (name, value) in set {
+        let mut entry = name.clone().into_vec();
+        entry.push(b'=');
+        entry.extend_from_slice(value.as_bytes());
+        env.push(CString::new(entry)?);
+    }
+    Ok(env)
+}
+
+/// `environ` as it is: std leaves out entries without `=`, which the child may still want.
+fn raw_environment() -> Vec<CString> {
+    let mut entries = Vec::new();
+    // SAFETY: read while the process has one thread; libc keeps it a null-terminated list.
+    let mut next = unsafe { environ };
+    while !next.is_null() {
+        // SAFETY: `next` points into the list.
+        let entry = unsafe { *next };
+        if entry.is_null() {
+            break;
+        }
+        // SAFETY: every entry is a C string.
+        entries.push(unsafe { std::ffi::CStr::from_ptr(entry) }.to_owned());
+        // SAFETY: the list ends with a null, which stops the loop.
+        next = unsafe { next.add(1) };
+    }
+    entries
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
+    strings
+        .iter()
+        .map(|s| s.as_ptr())
+        .chain([std::ptr::null()])
+        .collect()
+}
+
+/// Forks a process that runs `body` and ends with what it returns. To be called while this
+/// process has one thread. Descriptors other than `keep` and the standard ones are closed in
+/// it; the standard ones are `/dev/null`.
+pub fn fork_bare(keep: &[RawFd], body: impl FnOnce() -> i32) -> io::Result<u32> {
+    let null = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/null")
+        .ok();
+    // SAFETY: one thread, so the new process may go on as this one could.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            isolate(null.map(OwnedFd::from), keep);
+            let code = body();
+            // SAFETY: no destructors of the parent's may run here.
+            unsafe { libc::_exit(code) }
+        }
+        pid => Ok(pid as u32),
+    }
+}
+
+fn isolate(null: Option<OwnedFd>, keep: &[RawFd]) {
+    for fd in 0..3 {
+        match &null {
+            // SAFETY: dup2 takes numbers.
+            Some(null) => drop(unsafe { libc::dup2(null.as_raw_fd(), fd) }),
+            // SAFETY: closing takes a number.
+            None => drop(unsafe { libc::close(fd) }),
+        }
+    }
+    drop(null);
+    let mut keep: Vec<u32> = keep
+        .iter()
+        .filter_map(|fd| u32::try_from(*fd).ok())
+        .collect();
+    keep.sort_unstable();
+    let mut first = 3;
+    for fd in keep {
+        if fd > first {
+            // SAFETY: closes what this process inherited and doesn't need.
+            unsafe { libc::syscall(libc::SYS_close_range, first, fd - 1, 0) };
+        }
+        first = first.max(fd + 1);
+    }
+    // SAFETY: as above, to the end.
+    unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) };
+}
+
+/// Replaces this process by the program that it runs, with these arguments; `pass` stay open
+/// in it. Returns only why that failed.
+pub fn exec_self(args: &[&str], pass: &[RawFd]) -> io::Error {
+    for fd in pass {
+        // SAFETY: F_SETFD takes an integer.
+        unsafe { libc::fcntl(*fd, libc::F_SETFD, 0) };
+    }
+    let strings: Result<Vec<CString>, _> = args.iter().map(|a| CString::new(*a)).collect();
+    let Ok(strings) = strings else {
+        return io::ErrorKind::InvalidInput.into();
+    };
+    let list = pointers(&strings);
+    // SAFETY: a path and a list of C strings that ends in null; `environ` is libc's own.
+    unsafe { libc::execv(c"/proc/self/exe".as_ptr(), list.as_ptr()) };
+    io::Error::last_os_error()
+}
+
+/// Whether this name can be an environment variable's.
+pub fn valid_name(name: &OsStr) -> bool {
+    !name.is_empty() && !name.as_bytes().contains(&b'=') && !name.as_bytes().contains(&0)
+}
