@@ -234,17 +234,17 @@ fn a_command_without_a_handler_dies_of_it() {
 #[test]
 fn a_shell_shows_it_as_it_does_direct() {
     let sandbox = Sandbox::new();
-    for (number, shown) in [
+    for (number, status) in [
         (libc::SIGUSR1, 138),
         (libc::SIGTERM, 143),
         (libc::SIGHUP, 129),
     ] {
-        let line = format!("\"$@\" & read go; kill -{number} $!; wait $!; echo \"status $?\"");
+        let follow = format!("\"$@\" & read go; kill -{number} $!; wait $!; echo \"status $?\"");
         for job in sandbox.both(&["sh", "-c", "echo ready; exec sleep 600"]) {
-            let mut live = job.under(&["bash", "-c", &line, "bash"]).start();
+            let mut live = job.under(&["bash", "-c", &follow, "bash"]).start();
             live.wait_for_out("ready");
             live.send("go\n");
-            assert!(live.end().out().ends_with(&format!("status {shown}\n")));
+            assert!(live.end().out().ends_with(&format!("status {status}\n")));
         }
     }
 }

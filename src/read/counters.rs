@@ -117,7 +117,13 @@ fn counter(tokens: &[Token<'_>], at: usize) -> Option<Counter> {
     let (own, _) = words::scale(first.unit);
     let (factor, glued_bytes) = words::scale(last.unit);
     let word_after = tokens.get(at + 3).filter(|t| t.is_word());
-    let bytes = glued_bytes || word_after.is_some_and(|t| matches!(t.text, "B" | "kB" | "KB" | "MB" | "GB" | "KiB" | "MiB" | "GiB"));
+    let bytes = glued_bytes
+        || word_after.is_some_and(|t| {
+            matches!(
+                t.text,
+                "B" | "kB" | "KB" | "MB" | "GB" | "KiB" | "MiB" | "GiB"
+            )
+        });
     let scaled = factor > 1.0 || bytes;
     let fraction = matches!(first.kind, Kind::Float(_)) || matches!(last.kind, Kind::Float(_));
     if fraction && !scaled {
@@ -146,7 +152,8 @@ fn counter(tokens: &[Token<'_>], at: usize) -> Option<Counter> {
         name: name.unwrap_or_default().to_lowercase(),
         behind_bar: behind_bar && behind.is_none(),
         bytes,
-        of_measure: label.is_none() && name.is_some_and(|n| words::is_measure(n) || n.eq_ignore_ascii_case("correct")),
+        of_measure: label.is_none()
+            && name.is_some_and(|n| words::is_measure(n) || n.eq_ignore_ascii_case("correct")),
     })
 }
 
@@ -164,7 +171,9 @@ fn name_before<'a>(tokens: &[Token<'a>], at: usize) -> (Option<&'a str>, bool) {
     let mut bar = false;
     let mut i = at;
     for _ in 0..10 {
-        let Some(before) = i.checked_sub(1) else { break };
+        let Some(before) = i.checked_sub(1) else {
+            break;
+        };
         i = before;
         match tokens[i].kind {
             Kind::Bar => bar = true,
@@ -249,7 +258,9 @@ fn key(tokens: &[Token<'_>], at: usize, taken: &dyn Fn(usize) -> bool) -> Option
 fn is_bare_epoch(tokens: &[Token<'_>], at: usize, taken: &dyn Fn(usize) -> bool) -> bool {
     words::is_train(tokens[at].text)
         && tokens.get(at + 1).is_some_and(|t| t.is(':'))
-        && tokens.get(at + 2).is_some_and(|t| matches!(t.kind, Kind::Int(_)))
+        && tokens
+            .get(at + 2)
+            .is_some_and(|t| matches!(t.kind, Kind::Int(_)))
         && tokens.get(at + 3).is_some_and(|t| t.is('['))
         && taken(at + 4)
 }

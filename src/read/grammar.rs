@@ -99,7 +99,10 @@ impl<'a> Parts<'a> {
             phase: self.phase(step.as_ref()),
             says_train: self.says_train(),
             rank: counters::rank(self.tokens),
-            eta_s: values::eta(self.tokens, step.as_ref().is_some_and(|s| s.total != Some(s.n))),
+            eta_s: values::eta(
+                self.tokens,
+                step.as_ref().is_some_and(|s| s.total != Some(s.n)),
+            ),
             epoch,
             step,
             percent,
@@ -187,11 +190,17 @@ impl<'a> Parts<'a> {
         let company = epoch.is_some()
             || self.values.len() > 1
             || self.values.iter().any(|v| words::is_measure(&v.name))
-            || self.tokens.iter().any(|t| t.is_word() && words::loss_fit(t.text).is_some())
+            || self
+                .tokens
+                .iter()
+                .any(|t| t.is_word() && words::loss_fit(t.text).is_some())
             || self.is_boxed();
         (company && !self.recalls()).then(|| StepShown {
             n: key.n as u64,
-            total: self.total(Counts::Steps).map(|t| t as u64).filter(|t| *t as f64 >= key.n),
+            total: self
+                .total(Counts::Steps)
+                .map(|t| t as u64)
+                .filter(|t| *t as f64 >= key.n),
             name: key.name.clone(),
             bar: false,
             whole_run: key.counts == Counts::RunSteps,
@@ -203,7 +212,11 @@ impl<'a> Parts<'a> {
         if let Some(n) = self.table.and_then(|t| t.step(self.tokens)) {
             return Some(unnamed(n));
         }
-        if !self.values.iter().any(|v| v.separated && words::is_measure(&v.name)) {
+        if !self
+            .values
+            .iter()
+            .any(|v| v.separated && words::is_measure(&v.name))
+        {
             return None;
         }
         let at = |i: usize| self.tokens.get(self.body + i);
@@ -220,7 +233,11 @@ impl<'a> Parts<'a> {
 
     /// Whether a counter without a known name counts steps.
     fn is_step(&self, c: &Counter, epoch: Option<&EpochShown>) -> bool {
-        if c.counts.is_some() || self.table.is_some_and(|t| t.epoch(self.tokens).is_some() && c.at == self.body) {
+        if c.counts.is_some()
+            || self
+                .table
+                .is_some_and(|t| t.epoch(self.tokens).is_some() && c.at == self.body)
+        {
             return false;
         }
         let beside_bar = self.bar.is_some();
@@ -240,11 +257,15 @@ impl<'a> Parts<'a> {
             || near(c.at.checked_sub(1));
         let nameless = c.name.is_empty() || words::is_train(&c.name);
         let first = c.at <= self.body + 1;
-        let has_loss = self.values.iter().any(|v| words::loss_fit(&v.name).is_some());
+        let has_loss = self
+            .values
+            .iter()
+            .any(|v| words::loss_fit(&v.name).is_some());
         let measured = has_loss || self.values.iter().any(|v| words::is_measure(&v.name));
         let timed = self.tokens.get(c.end).is_some_and(|t| t.is('-'))
             && self.tokens.get(c.end + 1).is_some_and(|t| t.unit == "s");
-        (nameless && (epoch.is_some() || beside_percent || (first && (measured || timed)))) || has_loss
+        (nameless && (epoch.is_some() || beside_percent || (first && (measured || timed))))
+            || has_loss
     }
 
     /// `357/400 correct`: the word behind it says what is counted, and it isn't steps.
@@ -258,13 +279,20 @@ impl<'a> Parts<'a> {
 
     /// A bare `[3/50]` beside a training and a validation loss counts epochs.
     fn counts_epochs(&self) -> bool {
-        let nameless = self.counters.iter().all(|c| c.counts.is_none() && c.at <= self.body + 1);
+        let nameless = self
+            .counters
+            .iter()
+            .all(|c| c.counts.is_none() && c.at <= self.body + 1);
         let shown = |eval: bool| {
-            self.values.iter().any(|v| {
-                words::is_eval(&v.name) == eval && v.name.to_lowercase().contains("loss")
-            })
+            self.values
+                .iter()
+                .any(|v| words::is_eval(&v.name) == eval && v.name.to_lowercase().contains("loss"))
         };
-        nameless && !self.counters.is_empty() && self.keyed.is_empty() && shown(true) && shown(false)
+        nameless
+            && !self.counters.is_empty()
+            && self.keyed.is_empty()
+            && shown(true)
+            && shown(false)
     }
 
     fn measures(&self) -> (Option<f64>, Vec<(String, f64)>) {
@@ -298,14 +326,20 @@ impl<'a> Parts<'a> {
     }
 
     fn percent(&self, has_step: bool) -> Option<f64> {
-        let shown = self.tokens.iter().enumerate().find_map(|(i, t)| match t.kind {
-            Kind::Percent(p) if (0.0..=100.0).contains(&p) => Some((i, p)),
-            _ => None,
-        });
+        let shown = self
+            .tokens
+            .iter()
+            .enumerate()
+            .find_map(|(i, t)| match t.kind {
+                Kind::Percent(p) if (0.0..=100.0).contains(&p) => Some((i, p)),
+                _ => None,
+            });
         let (at, percent) = shown?;
-        let progress = self.tokens[..at].iter().rev().take(3).any(|t| {
-            t.is_word() && t.text.to_lowercase().starts_with("progress")
-        });
+        let progress = self.tokens[..at]
+            .iter()
+            .rev()
+            .take(3)
+            .any(|t| t.is_word() && t.text.to_lowercase().starts_with("progress"));
         let beside = self
             .counters
             .iter()
@@ -315,11 +349,14 @@ impl<'a> Parts<'a> {
 
     /// A row of a boxed table, `| key | value |`, says one thing alone.
     fn is_boxed(&self) -> bool {
-        self.tokens.first().is_some_and(|t| t.is('|')) && self.tokens.last().is_some_and(|t| t.is('|'))
+        self.tokens.first().is_some_and(|t| t.is('|'))
+            && self.tokens.last().is_some_and(|t| t.is('|'))
     }
 
     fn recalls(&self) -> bool {
-        self.tokens.iter().any(|t| t.is_word() && words::is_recall(t.text))
+        self.tokens
+            .iter()
+            .any(|t| t.is_word() && words::is_recall(t.text))
     }
 
     /// The words that say what the line is about: before its bar or its first number.
@@ -330,12 +367,24 @@ impl<'a> Parts<'a> {
         let end = self
             .bar
             .into_iter()
-            .chain(if self.bar.is_some() { None } else { first_counter })
-            .chain(if self.bar.is_some() { None } else { first_keyed })
+            .chain(if self.bar.is_some() {
+                None
+            } else {
+                first_counter
+            })
+            .chain(if self.bar.is_some() {
+                None
+            } else {
+                first_keyed
+            })
             .chain(first_table)
             .min()
             .unwrap_or(self.tokens.len());
-        let end = self.bar.filter(|b| *b < 2).and(first_counter).unwrap_or(end);
+        let end = self
+            .bar
+            .filter(|b| *b < 2)
+            .and(first_counter)
+            .unwrap_or(end);
         let tokens = self.tokens;
         let keys: Vec<usize> = self.values.iter().flat_map(|v| v.first..v.at).collect();
         (0..end.min(tokens.len()))
@@ -366,7 +415,10 @@ impl<'a> Parts<'a> {
         }
         let named = step.is_some_and(|s| words::counter(&s.name).is_some());
         let epochs = self.keyed.iter().any(|k| k.counts == Counts::Epochs)
-            || self.counters.iter().any(|c| c.counts == Some(Counts::Epochs));
+            || self
+                .counters
+                .iter()
+                .any(|c| c.counts == Some(Counts::Epochs));
         if self.bar.is_some() && !named && !epochs && self.head().any(words::is_chore) {
             return Phase::Other;
         }
@@ -388,14 +440,18 @@ impl<'a> Parts<'a> {
     }
 
     fn source(&self, epoch: Option<&EpochShown>, step: Option<&StepShown>) -> &'static str {
-        let tqdm = self.tokens.windows(2).any(|w| {
-            matches!(w[0].kind, Kind::Percent(_)) && w[1].kind == Kind::Bar && !w[1].gap
-        }) || step.is_some_and(|s| s.bar && s.total.is_none());
+        let tqdm =
+            self.tokens.windows(2).any(|w| {
+                matches!(w[0].kind, Kind::Percent(_)) && w[1].kind == Kind::Bar && !w[1].gap
+            }) || step.is_some_and(|s| s.bar && s.total.is_none());
         if tqdm {
             return "tqdm";
         }
         let keras = self.counters.iter().any(|c| c.at == self.body)
-            && self.tokens.iter().any(|t| t.unit.ends_with("s/step") || t.unit.ends_with("s/epoch"));
+            && self
+                .tokens
+                .iter()
+                .any(|t| t.unit.ends_with("s/step") || t.unit.ends_with("s/epoch"));
         if keras {
             return "keras";
         }

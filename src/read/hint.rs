@@ -59,9 +59,7 @@ fn has_mark(line: &[u8]) -> bool {
         b'%' => matches!(line[i + 1..].trim_ascii_start().first(), Some(b'|' | b'[')),
         _ => is_clock_box(line, i),
     }) || memchr::memmem::find_iter(line, b" of ").any(|i| {
-        i > 0
-            && line[i - 1].is_ascii_digit()
-            && line.get(i + 4).is_some_and(u8::is_ascii_digit)
+        i > 0 && line[i - 1].is_ascii_digit() && line.get(i + 4).is_some_and(u8::is_ascii_digit)
     })
 }
 
@@ -69,7 +67,8 @@ fn has_mark(line: &[u8]) -> bool {
 fn is_pair(line: &[u8], slash: usize) -> bool {
     let left = line[..slash].trim_ascii_end();
     let right = line[slash + 1..].trim_ascii_start();
-    let number = |b: &u8| b.is_ascii_digit() || matches!(b, b'.' | b',' | b'k' | b'K' | b'M' | b'G');
+    let number =
+        |b: &u8| b.is_ascii_digit() || matches!(b, b'.' | b',' | b'k' | b'K' | b'M' | b'G');
     let digits = left.iter().rev().take_while(|b| number(b)).count();
     if digits == 0 || !left[left.len() - digits].is_ascii_digit() {
         return false;

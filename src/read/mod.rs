@@ -217,7 +217,11 @@ impl Told {
     fn tell(&mut self, mark: Option<Mark>, marks: &mut Vec<Mark>) {
         let Some(mark) = mark else { return };
         let key = (mark.phase as u8, mark.rank.filter(|r| *r > 0));
-        if self.0.get(&key).is_some_and(|last| shows_the_same(last, &mark)) {
+        if self
+            .0
+            .get(&key)
+            .is_some_and(|last| shows_the_same(last, &mark))
+        {
             return;
         }
         self.0.insert(key, mark.clone());
@@ -233,7 +237,8 @@ fn shows_the_same(a: &Mark, b: &Mark) -> bool {
             .iter()
             .zip(&b.metrics)
             .all(|(x, y)| x.0 == y.0 && x.1.0.to_bits() == y.1.0.to_bits());
-    (a.epoch, a.epochs, a.step, a.steps, a.percent) == (b.epoch, b.epochs, b.step, b.steps, b.percent)
+    (a.epoch, a.epochs, a.step, a.steps, a.percent)
+        == (b.epoch, b.epochs, b.step, b.steps, b.percent)
         && bits(a) == bits(b)
         && metrics
         && (a.phase == Phase::Train) == (b.phase == Phase::Train)
@@ -243,5 +248,9 @@ fn shows_the_same(a: &Mark, b: &Mark) -> bool {
 fn without_last_word(text: &str) -> &str {
     let cut = |c: char| c.is_alphanumeric() || matches!(c, '.' | ',' | '%' | '+' | '-' | '/' | ':');
     let kept = text.trim_end_matches(cut);
-    if kept.len() == text.len() { text } else { kept.trim_end_matches(['/', ' ']) }
+    if kept.len() == text.len() {
+        text
+    } else {
+        kept.trim_end_matches(['/', ' '])
+    }
 }

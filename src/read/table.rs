@@ -39,21 +39,29 @@ impl Table {
         }
         let find = |wanted: Counts, short: &str| {
             columns.iter().take(2).position(|c| {
-                words::counter(c).is_some_and(|(counts, _)| counts == wanted) || (loss && c == short)
+                words::counter(c).is_some_and(|(counts, _)| counts == wanted)
+                    || (loss && c == short)
             })
         };
         let (epoch, step) = (find(Counts::Epochs, "E"), find(Counts::Steps, "#"));
         if epoch.or(step) != Some(0) && step != Some(0) {
             return None;
         }
-        Some(Self { columns, epoch, step })
+        Some(Self {
+            columns,
+            epoch,
+            step,
+        })
     }
 
     /// Whether a line is a row: numbers in as many cells as there are columns, and nothing
     /// behind them but a bar.
     pub fn fits(&self, tokens: &[Token<'_>]) -> bool {
         let cells = cells(tokens);
-        let numeric = cells.iter().take(self.columns.len()).all(|c| is_value(&tokens[*c]));
+        let numeric = cells
+            .iter()
+            .take(self.columns.len())
+            .all(|c| is_value(&tokens[*c]));
         let exact = cells.len() == self.columns.len();
         let barred = cells.len() > self.columns.len() && tokens.iter().any(|t| t.kind == Kind::Bar);
         numeric && (exact || barred) && matches!(tokens[cells[0]].kind, Kind::Int(_))

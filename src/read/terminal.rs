@@ -116,10 +116,7 @@ impl Terminal {
 
     /// A run of characters beyond ASCII; what isn't UTF-8 becomes U+FFFD.
     fn characters(&mut self, bytes: &[u8]) -> usize {
-        let run = bytes
-            .iter()
-            .position(|b| *b < 0x80)
-            .unwrap_or(bytes.len());
+        let run = bytes.iter().position(|b| *b < 0x80).unwrap_or(bytes.len());
         let mut held = std::mem::take(&mut self.partial);
         held.extend_from_slice(&bytes[..run]);
         let mut rest: &[u8] = &held;

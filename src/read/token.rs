@@ -126,7 +126,8 @@ fn ascii_twin(c: char) -> char {
 
 /// A sign or a point that belongs to the number after it.
 fn starts_number(rest: &str, before: Option<&Token<'_>>, gap: bool) -> bool {
-    let free = gap || before.is_none_or(|t| matches!(t.kind, Kind::Mark(m) if m != '/' && m != '.'));
+    let free =
+        gap || before.is_none_or(|t| matches!(t.kind, Kind::Mark(m) if m != '/' && m != '.'));
     let bytes = rest.as_bytes();
     let digit = |i: usize| bytes.get(i).is_some_and(u8::is_ascii_digit);
     match bytes.first() {
@@ -142,7 +143,9 @@ fn word(rest: &str, before: Option<&Token<'_>>, gap: bool) -> (Kind, usize, usiz
     while let Some((i, c)) = chars.next() {
         let inside = matches!(c, '-' | '.' | '/' | '@')
             && i > 0
-            && chars.peek().is_some_and(|(_, n)| n.is_alphanumeric() || *n == '_');
+            && chars
+                .peek()
+                .is_some_and(|(_, n)| n.is_alphanumeric() || *n == '_');
         if !(c.is_alphanumeric() || c == '_' || inside) {
             break;
         }
@@ -209,7 +212,11 @@ fn number(rest: &str, before: Option<&Token<'_>>, gap: bool) -> (Kind, usize, us
         return (Kind::Percent(value), end + len, 0);
     }
     let unit = unit(&rest[end..]);
-    let kind = if whole { Kind::Int(value) } else { Kind::Float(value) };
+    let kind = if whole {
+        Kind::Int(value)
+    } else {
+        Kind::Float(value)
+    };
     (kind, end + unit, unit)
 }
 
@@ -219,7 +226,10 @@ fn digits(bytes: &[u8]) -> usize {
 
 /// A point that ends a number (`1.`), not a sentence or a name.
 fn ends_number(rest: &str, point: usize) -> bool {
-    matches!(rest.as_bytes().get(point + 1), Some(b',' | b')' | b']' | b'}'))
+    matches!(
+        rest.as_bytes().get(point + 1),
+        Some(b',' | b')' | b']' | b'}')
+    )
 }
 
 /// The letters glued to a number: `it`, `k`, `ms/step`, `ksamples/s`.

@@ -186,7 +186,9 @@ impl Tracker {
     }
 
     fn epoch_is_news(&self, e: &EpochShown) -> bool {
-        let Some(now) = self.train.epoch else { return true };
+        let Some(now) = self.train.epoch else {
+            return true;
+        };
         let same = |a: f64, b: f64| (a - b).abs() < 1e-9;
         if e.done && !self.style.done {
             // "2 of 5 done" beside "epoch 3": nothing new.
@@ -218,7 +220,11 @@ impl Tracker {
         }
         let Some(total) = step.total else {
             let other = step.name != self.step_name;
-            return if other { Verdict::Ignore } else { Verdict::Take };
+            return if other {
+                Verdict::Ignore
+            } else {
+                Verdict::Take
+            };
         };
         if total == steps || r.says_train {
             return Verdict::Take;
@@ -230,10 +236,15 @@ impl Tracker {
         if whole_epochs && now.nearly_complete() {
             return Verdict::Eval;
         }
-        let unnamed = step.bar && self.step_is_bar && step.name.is_empty() && self.step_name.is_empty();
+        let unnamed =
+            step.bar && self.step_is_bar && step.name.is_empty() && self.step_name.is_empty();
         let one_loop = now.epoch.is_none() || self.style.fractional;
         if unnamed && one_loop && current < steps {
-            return if current == 0 { Verdict::Inner } else { Verdict::Eval };
+            return if current == 0 {
+                Verdict::Inner
+            } else {
+                Verdict::Eval
+            };
         }
         Verdict::Take
     }
@@ -344,10 +355,18 @@ impl Tracker {
             (Some(_), None) if self.style.fractional => within,
             (Some(_), None) => None,
             (Some(epoch), Some(count)) => {
-                let first = if self.style.zero_based || self.style.done { 0.0 } else { 1.0 };
+                let first = if self.style.zero_based || self.style.done {
+                    0.0
+                } else {
+                    1.0
+                };
                 let inside = by_step.unwrap_or(f64::from(u8::from(self.style.closed)));
                 let all = self.style.done && epoch >= count;
-                Some(if all { 1.0 } else { (epoch - first + inside) / count })
+                Some(if all {
+                    1.0
+                } else {
+                    (epoch - first + inside) / count
+                })
             }
         };
         part.filter(|p| p.is_finite()).map(|p| p.clamp(0.0, 1.0))
@@ -357,7 +376,11 @@ impl Tracker {
     fn run_steps(&self) -> Option<f64> {
         let steps = self.train.steps? as f64;
         let alone = self.run_wide || self.train.epoch.is_none() || self.train.epochs.is_none();
-        if alone { Some(steps) } else { self.epoch_count().map(|n| n * steps) }
+        if alone {
+            Some(steps)
+        } else {
+            self.epoch_count().map(|n| n * steps)
+        }
     }
 
     fn rate(&self) -> Option<f64> {
@@ -411,7 +434,11 @@ impl Tracker {
             steps: now.steps,
             percent: now.percent,
             loss: now.loss.map(Metric),
-            metrics: now.metrics.iter().map(|(n, v)| (n.clone(), Metric(*v))).collect(),
+            metrics: now
+                .metrics
+                .iter()
+                .map(|(n, v)| (n.clone(), Metric(*v)))
+                .collect(),
             eta_s: now.eta_s,
             overall_pct,
             overall_eta_s,

@@ -44,7 +44,9 @@ fn value(tokens: &[Token<'_>], at: usize, taken: &dyn Fn(usize) -> bool) -> Opti
     // "lr(PiecewiseDecay): 0.1", "time per iteration (ms): 101.4"
     if tokens.get(i)?.is('(')
         && let Some(close) = tokens[i..].iter().take(5).position(|t| t.is(')'))
-        && tokens.get(i + close + 1).is_some_and(|t| t.is(':') || t.is('='))
+        && tokens
+            .get(i + close + 1)
+            .is_some_and(|t| t.is(':') || t.is('='))
     {
         i += close + 1;
     }
@@ -153,11 +155,15 @@ pub(super) fn rate(tokens: &[Token<'_>], beside_bar: bool) -> Option<f64> {
             return pace(n, t.unit, beside_bar);
         }
         // "19.5 steps/s", "global_step/sec: 122.6", "11.65 batches/s"
-        let behind = tokens.get(i + 1).filter(|w| w.is_word() && w.text.contains('/'));
+        let behind = tokens
+            .get(i + 1)
+            .filter(|w| w.is_word() && w.text.contains('/'));
         if let Some(word) = behind {
             return pace(n, word.text, beside_bar);
         }
-        let mark = i.checked_sub(1).filter(|m| tokens[*m].is(':') || tokens[*m].is('='))?;
+        let mark = i
+            .checked_sub(1)
+            .filter(|m| tokens[*m].is(':') || tokens[*m].is('='))?;
         let key = mark.checked_sub(1).map(|k| &tokens[k])?;
         if key.is_word() && key.text.contains('/') {
             return pace(n, key.text, false);
@@ -171,16 +177,21 @@ fn pace(n: f64, unit: &str, beside_bar: bool) -> Option<f64> {
     let is_step = |word: &str| {
         word == "it" || words::counter(word).is_some_and(|(c, _)| c != words::Counts::Epochs)
     };
-    let is_epoch = |word: &str| {
-        words::counter(word).is_some_and(|(c, _)| c == words::Counts::Epochs)
-    };
+    let is_epoch =
+        |word: &str| words::counter(word).is_some_and(|(c, _)| c == words::Counts::Epochs);
     if matches!(per, "s" | "sec" | "second") {
         let (factor, bytes) = match what.strip_prefix('k') {
             Some(rest) if rest.len() > 1 => (1e3, false),
             _ => words::scale(what),
         };
         let counted = is_step(what) || (beside_bar && !bytes && !is_epoch(what));
-        return counted.then_some(n * if what.len() > 1 || factor > 1.0 { factor } else { 1.0 });
+        return counted.then_some(
+            n * if what.len() > 1 || factor > 1.0 {
+                factor
+            } else {
+                1.0
+            },
+        );
     }
     let scale = match what {
         "s" | "sec" => 1.0,

@@ -17,27 +17,39 @@ pub(super) enum Counts {
 /// What a word counts, if it names a counter, and whether it is a plural.
 pub(super) fn counter(word: &str) -> Option<(Counts, bool)> {
     let mut lower = word.to_lowercase();
-    for prefix in ["train/", "train_", "trainer/", "training_", "current_", "cur_", "curr_"] {
+    for prefix in [
+        "train/",
+        "train_",
+        "trainer/",
+        "training_",
+        "current_",
+        "cur_",
+        "curr_",
+    ] {
         if let Some(rest) = lower.strip_prefix(prefix) {
             lower = rest.to_owned();
         }
     }
     let found = match lower.as_str() {
-        "epoch" | "epoca" | "época" | "epoche" | "époque" | "эпоха" | "轮" | "轮次" | "エポック" => {
-            (Counts::Epochs, false)
-        }
+        "epoch" | "epoca" | "época" | "epoche" | "époque" | "эпоха" | "轮" | "轮次"
+        | "エポック" => (Counts::Epochs, false),
         "epochs" | "épocas" | "epocas" | "epochen" | "époques" => (Counts::Epochs, true),
-        "step" | "iter" | "iteration" | "it" | "batch" | "minibatch" | "mini-batch" | "mini_batch"
-        | "update" | "episode" | "trial" | "round" | "generation" | "步" | "步数" | "批次" | "批"
-        | "迭代" | "ステップ" | "paso" | "schritt" | "шаг" | "iteración" | "itération" | "batch_idx" => {
-            (Counts::Steps, false)
-        }
+        "step" | "iter" | "iteration" | "it" | "batch" | "minibatch" | "mini-batch"
+        | "mini_batch" | "update" | "episode" | "trial" | "round" | "generation" | "步"
+        | "步数" | "批次" | "批" | "迭代" | "ステップ" | "paso" | "schritt" | "шаг"
+        | "iteración" | "itération" | "batch_idx" => (Counts::Steps, false),
         "steps" | "iters" | "iterations" | "its" | "batches" | "minibatches" | "mini-batches"
         | "updates" | "episodes" | "trials" | "rounds" | "generations" => (Counts::Steps, true),
-        "global_step" | "global-step" | "globalstep" | "micro_step" | "num_updates"
-        | "total_timesteps" | "num_timesteps" | "timesteps" | "num_env_steps_sampled" | "ntrain" => {
-            (Counts::RunSteps, false)
-        }
+        "global_step"
+        | "global-step"
+        | "globalstep"
+        | "micro_step"
+        | "num_updates"
+        | "total_timesteps"
+        | "num_timesteps"
+        | "timesteps"
+        | "num_env_steps_sampled"
+        | "ntrain" => (Counts::RunSteps, false),
         _ => return None,
     };
     Some(found)
@@ -56,9 +68,8 @@ pub(super) fn is_rank(word: &str) -> bool {
 /// Names of totals: `"total_steps": 40`.
 pub(super) fn total(word: &str) -> Option<Counts> {
     match word.to_lowercase().as_str() {
-        "epochs" | "num_epochs" | "total_epochs" | "max_epochs" | "n_epochs" | "num_train_epochs" => {
-            Some(Counts::Epochs)
-        }
+        "epochs" | "num_epochs" | "total_epochs" | "max_epochs" | "n_epochs"
+        | "num_train_epochs" => Some(Counts::Epochs),
         "steps" | "total_steps" | "max_steps" | "num_steps" | "n_steps" | "total_iters"
         | "max_iters" | "num_batches" | "total_batches" | "n_batches" | "steps_per_epoch"
         | "total_iterations" => Some(Counts::Steps),
@@ -70,9 +81,30 @@ pub(super) fn total(word: &str) -> Option<Counts> {
 pub(super) fn is_elsewhere(word: &str) -> bool {
     matches!(
         word.to_lowercase().as_str(),
-        "best" | "per" | "every" | "each" | "last" | "max" | "min" | "total" | "num" | "warmup"
-            | "from" | "resume" | "resuming" | "resumed" | "until" | "since" | "skipped" | "nan"
-            | "of" | "patience" | "final" | "n" | "number" | "accumulation"
+        "best"
+            | "per"
+            | "every"
+            | "each"
+            | "last"
+            | "max"
+            | "min"
+            | "total"
+            | "num"
+            | "warmup"
+            | "from"
+            | "resume"
+            | "resuming"
+            | "resumed"
+            | "until"
+            | "since"
+            | "skipped"
+            | "nan"
+            | "of"
+            | "patience"
+            | "final"
+            | "n"
+            | "number"
+            | "accumulation"
     )
 }
 
@@ -87,13 +119,40 @@ pub(super) fn loss_fit(name: &str) -> Option<u8> {
     if parts.iter().any(|p| is_eval_part(p)) || has("scale") || has("scaler") || has("best") {
         return None;
     }
-    if matches!(lower.as_str(), "loss" | "损失" | "train_loss" | "train/loss" | "训练损失" | "pérdida" | "verlust" | "perte") {
+    if matches!(
+        lower.as_str(),
+        "loss"
+            | "损失"
+            | "train_loss"
+            | "train/loss"
+            | "训练损失"
+            | "pérdida"
+            | "verlust"
+            | "perte"
+    ) {
         return Some(u8::from(lower != "loss" && lower != "损失"));
     }
     let train = has("train") || has("training") || has("tr");
-    let plain = parts
-        .iter()
-        .all(|p| matches!(*p, "loss" | "train" | "training" | "tr" | "total" | "avg" | "average" | "mean" | "lm" | "running" | "avr" | "batch" | "main" | "value" | "epoch"));
+    let plain = parts.iter().all(|p| {
+        matches!(
+            *p,
+            "loss"
+                | "train"
+                | "training"
+                | "tr"
+                | "total"
+                | "avg"
+                | "average"
+                | "mean"
+                | "lm"
+                | "running"
+                | "avr"
+                | "batch"
+                | "main"
+                | "value"
+                | "epoch"
+        )
+    });
     if has("loss") && plain {
         return Some(if train { 1 } else { 2 });
     }
@@ -101,7 +160,10 @@ pub(super) fn loss_fit(name: &str) -> Option<u8> {
 }
 
 fn is_eval_part(part: &str) -> bool {
-    matches!(part, "val" | "valid" | "validation" | "eval" | "evaluation" | "test" | "dev" | "cv")
+    matches!(
+        part,
+        "val" | "valid" | "validation" | "eval" | "evaluation" | "test" | "dev" | "cv"
+    )
 }
 
 /// A word that says "this is not training but a look at the result".
@@ -114,8 +176,18 @@ pub(super) fn is_eval(word: &str) -> bool {
         is_eval_part(part)
             || matches!(
                 part,
-                "validate" | "validating" | "evaluate" | "evaluating" | "testing" | "sanity"
-                    | "predict" | "predicting" | "prediction" | "inference" | "infer" | "scoring"
+                "validate"
+                    | "validating"
+                    | "evaluate"
+                    | "evaluating"
+                    | "testing"
+                    | "sanity"
+                    | "predict"
+                    | "predicting"
+                    | "prediction"
+                    | "inference"
+                    | "infer"
+                    | "scoring"
             )
     })
 }
@@ -133,15 +205,53 @@ pub(super) fn is_train(word: &str) -> bool {
 pub(super) fn is_chore(word: &str) -> bool {
     let lower = word.to_lowercase();
     let file = lower.rsplit_once('.').is_some_and(|(stem, end)| {
-        !stem.is_empty() && (2..=11).contains(&end.len()) && end.chars().all(|c| c.is_ascii_alphanumeric()) && !end.chars().all(|c| c.is_ascii_digit())
+        !stem.is_empty()
+            && (2..=11).contains(&end.len())
+            && end.chars().all(|c| c.is_ascii_alphanumeric())
+            && !end.chars().all(|c| c.is_ascii_digit())
     });
     file || lower.split(|c: char| !c.is_alphanumeric()).any(|part| {
         [
-            "download", "load", "fetch", "upload", "map", "token", "writ", "sav", "extract",
-            "unzip", "process", "preprocess", "cach", "build", "prepar", "shard", "file",
-            "filter", "flatten", "group", "generat", "convert", "index", "scan", "read", "quantiz",
-            "compil", "captur", "collect", "comput", "encod", "pack", "copy", "sampl", "exampl",
-            "resolv", "import", "install", "push", "merg",
+            "download",
+            "load",
+            "fetch",
+            "upload",
+            "map",
+            "token",
+            "writ",
+            "sav",
+            "extract",
+            "unzip",
+            "process",
+            "preprocess",
+            "cach",
+            "build",
+            "prepar",
+            "shard",
+            "file",
+            "filter",
+            "flatten",
+            "group",
+            "generat",
+            "convert",
+            "index",
+            "scan",
+            "read",
+            "quantiz",
+            "compil",
+            "captur",
+            "collect",
+            "comput",
+            "encod",
+            "pack",
+            "copy",
+            "sampl",
+            "exampl",
+            "resolv",
+            "import",
+            "install",
+            "push",
+            "merg",
         ]
         .iter()
         .any(|stem| part.starts_with(stem))
@@ -155,12 +265,45 @@ pub(super) fn is_measure(word: &str) -> bool {
         part.ends_with("loss")
             || matches!(
                 part,
-                "acc" | "accuracy" | "auc" | "error" | "err" | "rmse" | "mae" | "mse" | "f1" | "map"
-                    | "ppl" | "perplexity" | "lr" | "precision" | "recall" | "iou" | "bleu" | "learn"
-                    | "reward" | "mfu" | "logloss" | "ndcg" | "r2" | "psnr" | "ssim" | "fid" | "wer"
-                    | "cer" | "dice" | "top1" | "top5" | "acc1" | "acc5" | "ce" | "nll" | "kl"
+                "acc"
+                    | "accuracy"
+                    | "auc"
+                    | "error"
+                    | "err"
+                    | "rmse"
+                    | "mae"
+                    | "mse"
+                    | "f1"
+                    | "map"
+                    | "ppl"
+                    | "perplexity"
+                    | "lr"
+                    | "precision"
+                    | "recall"
+                    | "iou"
+                    | "bleu"
+                    | "learn"
+                    | "reward"
+                    | "mfu"
+                    | "logloss"
+                    | "ndcg"
+                    | "r2"
+                    | "psnr"
+                    | "ssim"
+                    | "fid"
+                    | "wer"
+                    | "cer"
+                    | "dice"
+                    | "top1"
+                    | "top5"
+                    | "acc1"
+                    | "acc5"
+                    | "ce"
+                    | "nll"
+                    | "kl"
             )
-    }) || lower.contains("损失") || lower.contains("准确率")
+    }) || lower.contains("损失")
+        || lower.contains("准确率")
 }
 
 /// A word of remaining time.
@@ -202,8 +345,24 @@ pub(super) fn is_recall(word: &str) -> bool {
 pub(super) fn is_level(word: &str) -> bool {
     matches!(
         word,
-        "INFO" | "WARNING" | "WARN" | "DEBUG" | "ERROR" | "CRITICAL" | "TRACE" | "info"
-            | "warning" | "debug" | "Info" | "I" | "W" | "E" | "D" | "root" | "stdout" | "stderr"
+        "INFO"
+            | "WARNING"
+            | "WARN"
+            | "DEBUG"
+            | "ERROR"
+            | "CRITICAL"
+            | "TRACE"
+            | "info"
+            | "warning"
+            | "debug"
+            | "Info"
+            | "I"
+            | "W"
+            | "E"
+            | "D"
+            | "root"
+            | "stdout"
+            | "stderr"
     )
 }
 
