@@ -2,3 +2,12 @@
 //!
 //! Owns the decisions made before the start, as pure functions. Must not know how a
 //! process is spawned or a GPU is read; may use `model` alone.
+
+pub mod argv;
+pub mod env;
+mod job;
+mod name;
+mod secrets;
+
+pub use job::job_ids;
+pub use name::run_name;

@@ -1,0 +1,236 @@
+//! The environment, case by case.
+
+use super::*;
+
+const TF: &str = "TF_FORCE_GPU_ALLOW_GROWTH";
+const UUID: &str = "GPU-5c1e0f7a";
+
+fn chosen(asked: bool) -> Chosen {
+    Chosen {
+        indices: "2".to_owned(),
+        uuids: Some(UUID.to_owned()),
+        how: "free".to_owned(),
+        asked,
+    }
+}
+
+/// What is decided with this inherited environment and these `--env`, for a run with one
+/// chosen GPU, the built-in profile and stdout on a pipe; `adapt` changes the case.
+fn decide(
+    inherited: &[(&str, &str)],
+    user: &[(&str, &str)],
+    adapt: impl Fn(&mut EnvInputs<'_>),
+) -> Vec<(String, String, String)> {
+    let lookup = |name: &str| {
+        let (_, value) = inherited.iter().find(|(known, _)| *known == name)?;
+        Some(OsString::from(value))
+    };
+    let user: Vec<_> = user
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), OsString::from(value)))
+        .collect();
+    let chosen = chosen(false);
+    let profile = ProfileEnv::built_in();
+    let mut inputs = EnvInputs {
+        inherited: &lookup,
+        user: &user,
+        chosen: Some(&chosen),
+        profile: Some(&profile),
+        stdout_is_pipe: true,
+        record: None,
+        no_env: false,
+    };
+    adapt(&mut inputs);
+    environment(&inputs)
+        .into_iter()
+        .map(|c| (c.name, c.value.into_string().unwrap(), c.why))
+        .collect()
+}
+
+fn names_and_values(changes: &[(String, String, String)]) -> Vec<(&str, &str)> {
+    changes
+        .iter()
+        .map(|(name, value, _)| (name.as_str(), value.as_str()))
+        .collect()
+}
+
+#[test]
+fn into_an_empty_environment_goes_everything_with_its_reason() {
+    let changes = decide(&[], &[], |_| ());
+    let expected = [
+        (VISIBLE, "2", "chosen: free"),
+        (
+            ORDER,
+            NVML_ORDER,
+            "CUDA_VISIBLE_DEVICES holds NVML's indices",
+        ),
+        (TF, "true", "profile default"),
+        ("PYTHONUNBUFFERED", "1", "stdout is a pipe"),
+    ];
+    assert_eq!(
+        changes,
+        expected.map(|(n, v, w)| (n.to_owned(), v.to_owned(), w.to_owned()))
+    );
+}
+
+#[test]
+fn an_inherited_value_wins_even_an_empty_one() {
+    let inherited = [(VISIBLE, ""), (TF, "false"), ("PYTHONUNBUFFERED", "")];
+    assert_eq!(decide(&inherited, &[], |_| ()), []);
+}
+
+#[test]
+fn indices_and_their_order_belong_together() {
+    for (inherited, user, expected) in [
+        // The order is NVML's already.
+        (&[(ORDER, NVML_ORDER)][..], &[][..], &[(VISIBLE, "2")][..]),
+        // Another order stays, and UUIDs mean the same in every order.
+        (&[(ORDER, "FASTEST_FIRST")], &[], &[(VISIBLE, UUID)]),
+        (&[(ORDER, "")], &[], &[(VISIBLE, UUID)]),
+        (
+            &[],
+            &[(ORDER, "FASTEST_FIRST")],
+            &[(VISIBLE, UUID), (ORDER, "FASTEST_FIRST")],
+        ),
+        (
+            &[(ORDER, "FASTEST_FIRST")],
+            &[(ORDER, NVML_ORDER)],
+            &[(VISIBLE, "2"), (ORDER, NVML_ORDER)],
+        ),
+        // Devices that the user typed leave nothing to choose.
+        (&[], &[(VISIBLE, "7")], &[(VISIBLE, "7")]),
+    ] {
+        let changes = decide(inherited, user, |inputs| {
+            inputs.profile = None;
+            inputs.stdout_is_pipe = false;
+        });
+        assert_eq!(
+            names_and_values(&changes),
+            expected,
+            "{inherited:?} {user:?}"
+        );
+    }
+}
+
+#[test]
+fn without_uuids_no_wrong_device_is_named() {
+    let nameless = Chosen {
+        uuids: None,
+        ..chosen(true)
+    };
+    let lookup = |name: &str| (name == ORDER).then(|| OsString::from("FASTEST_FIRST"));
+    let inputs = EnvInputs {
+        inherited: &lookup,
+        user: &[],
+        chosen: Some(&nameless),
+        profile: None,
+        stdout_is_pipe: false,
+        record: None,
+        no_env: false,
+    };
+    assert_eq!(environment(&inputs), []);
+}
+
+#[test]
+fn asked_for_gpus_narrow_an_inherited_set() {
+    let asked = chosen(true);
+    let lookup = |name: &str| (name == VISIBLE).then(|| OsString::from("0,1,2"));
+    for no_env in [false, true] {
+        let inputs = EnvInputs {
+            inherited: &lookup,
+            user: &[],
+            chosen: Some(&asked),
+            profile: Some(&ProfileEnv::built_in()),
+            stdout_is_pipe: false,
+            record: None,
+            no_env,
+        };
+        let changes = environment(&inputs);
+        let names: Vec<_> = changes.iter().map(|c| c.name.as_str()).collect();
+        let expected: &[_] = if no_env {
+            &[VISIBLE, ORDER]
+        } else {
+            &[VISIBLE, ORDER, TF]
+        };
+        assert_eq!(names, expected);
+    }
+}
+
+#[test]
+fn the_users_word_overrides() {
+    let user = [(TF, "false"), ("A", "1"), ("A", "2")];
+    let changes = decide(&[("A", "0")], &user, |inputs| {
+        inputs.chosen = None;
+        inputs.stdout_is_pipe = false;
+    });
+    assert_eq!(names_and_values(&changes), [(TF, "false"), ("A", "2")]);
+    assert!(changes.iter().all(|(_, _, why)| why == "--env"));
+}
+
+#[test]
+fn no_env_leaves_what_was_asked_for_and_the_record() {
+    let record = RecordPaths {
+        id: "20261130-091502-train-7f3a".to_owned(),
+        dir: "/runs/x".into(),
+        progress: "/runs/x/progress".into(),
+    };
+    let names: Vec<_> = {
+        let lookup = |_: &str| Some(OsString::from("inherited"));
+        let inputs = EnvInputs {
+            inherited: &lookup,
+            user: &[("A".to_owned(), "1".into())],
+            chosen: Some(&chosen(false)),
+            profile: Some(&ProfileEnv::built_in()),
+            stdout_is_pipe: true,
+            record: Some(&record),
+            no_env: true,
+        };
+        environment(&inputs).into_iter().map(|c| c.name).collect()
+    };
+    // A nested run gets its own record's, whatever the outer one left.
+    assert_eq!(
+        names,
+        [
+            "GPUWATCH_RUN_ID",
+            "GPUWATCH_RUN_DIR",
+            "GPUWATCH_PROGRESS",
+            "A"
+        ]
+    );
+}
+
+#[test]
+fn the_record_hides_secrets() {
+    let changes = [
+        change("HF_TOKEN", OsStr::new("abc"), "--env"),
+        change("DATA", OsStr::from_bytes(b"/d\xff"), "--env"),
+    ];
+    let shown = recorded(&changes);
+    assert_eq!(shown["HF_TOKEN"].value, "***");
+    assert_eq!(shown["HF_TOKEN"].why, "--env");
+    assert_eq!(shown["DATA"].value, r"/d\xff");
+}
+
+#[test]
+fn env_arguments() {
+    let parse = |text: &str| parse_env_arg(OsStr::new(text));
+    assert_eq!(parse("A=b=c"), Ok(("A".to_owned(), "b=c".into())));
+    assert_eq!(parse("A="), Ok(("A".to_owned(), OsString::new())));
+    assert_eq!(
+        parse_env_arg(OsStr::from_bytes(b"A=\xff")),
+        Ok(("A".to_owned(), OsStr::from_bytes(b"\xff").to_owned()))
+    );
+    let said = |text| parse(text).unwrap_err().to_string();
+    assert_eq!(
+        said("HF_HOME"),
+        "--env HF_HOME: there is no '=' in it: write --env NAME=VALUE (NAME= sets it empty)"
+    );
+    assert_eq!(
+        said("=x"),
+        "--env =x: there is no name before '=': write --env NAME=VALUE"
+    );
+    assert_eq!(
+        said("A B=x"),
+        "--env: 'A B' can't be a variable's name: use letters, digits and '_'"
+    );
+}

@@ -1,0 +1,379 @@
+//! What in a command nobody should read in a record.
+//!
+//! Owns the names and shapes of secrets. Errs on the side of hiding: a masked tokenizer option
+//! is a nuisance, a password in a report isn't. Pure.
+
+/// What stands in a secret's place.
+pub const MASK: &str = "***";
+
+/// Last words of names whose values are secret.
+const SECRET: [&str; 13] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "userpass",
+    "dbpass",
+    "secret",
+    "secrets",
+    "apikey",
+    "secretkey",
+    "credential",
+    "credentials",
+    "authorization",
+    "bearer",
+];
+
+/// Pairs that make a name secret wherever they stand in it (`AWS_ACCESS_KEY_ID`).
+const SECRET_PAIRS: [[&str; 2]; 10] = [
+    ["api", "key"],
+    ["access", "key"],
+    ["secret", "key"],
+    ["private", "key"],
+    ["account", "key"],
+    ["auth", "key"],
+    ["encryption", "key"],
+    ["signing", "key"],
+    ["db", "pass"],
+    ["user", "pass"],
+];
+
+/// A name that ends so tells where a secret is, not what it is.
+const PLACES: [&str; 8] = ["file", "path", "dir", "name", "env", "var", "len", "size"];
+
+/// `..._token` is a secret, except where it is a token of a language model.
+const MODEL_TOKENS: [&str; 35] = [
+    "add", "audio", "begin", "blank", "bos", "by", "class", "cls", "decoder", "end", "eos",
+    "first", "forced", "image", "last", "mask", "max", "memory", "min", "new", "next", "no", "num",
+    "pad", "per", "prompt", "register", "sep", "skip", "special", "start", "stop", "think", "unk",
+    "video",
+];
+
+/// Beginnings of well-known tokens, and how many characters follow at least.
+const SHAPES: [(&str, usize); 16] = [
+    ("hf_", 20),
+    ("sk-", 20),
+    ("ghp_", 20),
+    ("gho_", 20),
+    ("ghu_", 20),
+    ("ghs_", 20),
+    ("ghr_", 20),
+    ("github_pat_", 20),
+    ("glpat-", 16),
+    ("xoxb-", 10),
+    ("xoxp-", 10),
+    ("xapp-", 10),
+    ("nvapi-", 20),
+    ("AIza", 30),
+    ("AKIA", 16),
+    ("ASIA", 16),
+];
+
+/// Addresses whose rest is the secret.
+const HOOKS: [&str; 5] = [
+    "hooks.slack.com/services/",
+    "discord.com/api/webhooks/",
+    "open.feishu.cn/open-apis/bot/v2/hook/",
+    "open.larksuite.com/open-apis/bot/v2/hook/",
+    ".webhook.office.com/",
+];
+
+/// Masks one command, argument by argument.
+#[derive(Debug, Default)]
+pub struct Masker {
+    /// The option before this one takes a secret.
+    next: bool,
+    /// The option before this one takes a shell script (`-c`).
+    script: bool,
+}
+
+impl Masker {
+    /// The next argument, its secrets replaced.
+    pub fn mask(&mut self, arg: &str) -> String {
+        let script = std::mem::replace(&mut self.script, is_script_option(arg));
+        if std::mem::take(&mut self.next) && !arg.starts_with("--") {
+            return MASK.to_owned();
+        }
+        if !script && let Some(masked) = masked_value(arg) {
+            return masked;
+        }
+        let mut text = String::with_capacity(arg.len());
+        let mut rest = arg;
+        while !rest.is_empty() {
+            let end = rest.find(is_delimiter).unwrap_or(rest.len());
+            let (word, after) = rest.split_at(end);
+            if !word.is_empty() {
+                text.push_str(&self.word(word));
+                self.next |= word.strip_suffix('=').is_some_and(is_secret_name)
+                    && after.starts_with(is_quote);
+            }
+            let next = after.find(|c| !is_delimiter(c)).unwrap_or(after.len());
+            let (between, after) = after.split_at(next);
+            text.push_str(between);
+            rest = after;
+            // A quoted secret ends with its quote and may hold blanks.
+            if self.next
+                && let Some(quote) = between.chars().last().filter(|c| is_quote(*c))
+                && let Some((_, after)) = rest.split_once(quote)
+            {
+                self.next = false;
+                text.push_str(MASK);
+                text.push(quote);
+                rest = after;
+            }
+        }
+        text
+    }
+
+    fn word(&mut self, word: &str) -> String {
+        if std::mem::take(&mut self.next) && !word.starts_with("--") {
+            return MASK.to_owned();
+        }
+        if let Some((name, value)) = word.split_once('=') {
+            return if is_secret_name(name) && !value.is_empty() {
+                format!("{name}={MASK}")
+            } else {
+                format!("{}={}", shapes(name), self.word(value))
+            };
+        }
+        self.next =
+            word.eq_ignore_ascii_case("bearer") || (word.starts_with('-') && is_secret_name(word));
+        shapes(&hook(&address(word)))
+    }
+}
+
+/// The value of one variable, for the record.
+pub fn mask_variable(name: &str, value: &str) -> String {
+    if is_secret_name(name) && !value.is_empty() {
+        MASK.to_owned()
+    } else {
+        Masker::default().mask(value)
+    }
+}
+
+/// An argument that is nothing but a name and its secret, which may hold blanks:
+/// `--password=a b`, `PASSWORD=a b`, `Authorization: Basic abc`.
+fn masked_value(arg: &str) -> Option<String> {
+    let at = arg.find(['=', ':'])?;
+    let (name, value) = arg.split_at(at);
+    let separator = if value.starts_with(": ") { ": " } else { "=" };
+    let value = value.strip_prefix(separator)?;
+    let whole = is_secret_name(name) && !name.contains(char::is_whitespace) && !value.is_empty();
+    whole.then(|| format!("{name}{separator}{MASK}"))
+}
+
+/// `-c`, and its combinations such as `-lc`.
+fn is_script_option(arg: &str) -> bool {
+    arg.strip_prefix('-').is_some_and(|letters| {
+        letters.ends_with('c') && letters.bytes().all(|b| b.is_ascii_lowercase())
+    })
+}
+
+fn is_delimiter(c: char) -> bool {
+    c.is_whitespace() || is_quote(c) || matches!(c, ';' | '&' | '|' | '?' | '(' | ')')
+}
+
+fn is_quote(c: char) -> bool {
+    matches!(c, '\'' | '"')
+}
+
+fn is_secret_name(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let parts: Vec<&str> = lower
+        .split(['-', '_', '.', '/', '+'])
+        .filter(|part| !part.is_empty())
+        .collect();
+    let Some((last, before)) = parts.split_last() else {
+        return false;
+    };
+    if PLACES.contains(last) {
+        return false;
+    }
+    let paired = parts
+        .windows(2)
+        .any(|pair| SECRET_PAIRS.iter().any(|secret| pair == secret));
+    let token = *last == "token"
+        && !before
+            .last()
+            .is_some_and(|kind| MODEL_TOKENS.contains(kind));
+    paired || token || SECRET.contains(last)
+}
+
+/// `scheme://user:password@host`: the password.
+fn address(word: &str) -> String {
+    let masked = word.split_once("://").and_then(|(scheme, rest)| {
+        let end = rest.find('/').unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        let (login, host) = authority.rsplit_once('@')?;
+        let (user, _) = login.split_once(':')?;
+        Some(format!("{scheme}://{user}:{MASK}@{host}{path}"))
+    });
+    masked.unwrap_or_else(|| word.to_owned())
+}
+
+/// What follows the address of a web hook.
+fn hook(word: &str) -> String {
+    let end = HOOKS
+        .iter()
+        .find_map(|hook| word.find(hook).map(|at| at + hook.len()));
+    match end.and_then(|end| word.split_at_checked(end)) {
+        Some((known, secret)) if !secret.is_empty() => format!("{known}{MASK}"),
+        _ => word.to_owned(),
+    }
+}
+
+/// Well-known tokens wherever they begin in the word.
+fn shapes(word: &str) -> String {
+    let mut masked = String::with_capacity(word.len());
+    let mut rest = word;
+    let mut inside = false;
+    while let Some(first) = rest.chars().next() {
+        let length = if inside { None } else { token(rest) };
+        if length.is_some() {
+            masked.push_str(MASK);
+        } else {
+            masked.push(first);
+        }
+        inside = first.is_ascii_alphanumeric();
+        rest = rest
+            .get(length.unwrap_or(first.len_utf8())..)
+            .unwrap_or_default();
+    }
+    masked
+}
+
+/// The length of a token that begins here.
+fn token(text: &str) -> Option<usize> {
+    let (prefix, least) = SHAPES.iter().find(|(prefix, _)| text.starts_with(prefix))?;
+    let tail = text.get(prefix.len()..)?;
+    let length = tail
+        .find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-')
+        .unwrap_or(tail.len());
+    let tail = tail.get(..length)?;
+    // Words joined by hyphens (`sk-learn-...`) are no token: a token has a long random part.
+    let random =
+        tail.len() >= 40 || *least < 20 || tail.split(['-', '_']).any(|part| part.len() >= 16);
+    (length >= *least && random).then_some(prefix.len() + length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn masked(command: &[&str]) -> Vec<String> {
+        let mut masker = Masker::default();
+        command.iter().map(|arg| masker.mask(arg)).collect()
+    }
+
+    #[test]
+    fn the_values_of_secret_options() {
+        for (command, expected) in [
+            (
+                &["--api-key", "X1", "train.py"][..],
+                &["--api-key", "***", "train.py"][..],
+            ),
+            (&["--token=X1"], &["--token=***"]),
+            (&["--hf_token", "-X1"], &["--hf_token", "***"]),
+            (&["--password", "a b;c"], &["--password", "***"]),
+            (&["--password=a b;c"], &["--password=***"]),
+            (&["--password", "--verbose"], &["--password", "--verbose"]),
+            (
+                &["env", "HF_TOKEN=X1", "python"],
+                &["env", "HF_TOKEN=***", "python"],
+            ),
+            (&["AWS_ACCESS_KEY_ID=X1"], &["AWS_ACCESS_KEY_ID=***"]),
+            (&["MY_SECRET="], &["MY_SECRET="]),
+            (&["--env=HF_TOKEN=X1"], &["--env=HF_TOKEN=***"]),
+            (&["+wandb.api_key=X1"], &["+wandb.api_key=***"]),
+            (
+                &["-H", "Authorization: Basic X1"],
+                &["-H", "Authorization: ***"],
+            ),
+            (
+                &["-H", "accept: x, bearer X1"],
+                &["-H", "accept: x, bearer ***"],
+            ),
+        ] {
+            assert_eq!(masked(command), expected);
+        }
+    }
+
+    #[test]
+    fn secrets_in_a_script() {
+        let script = "export HF_TOKEN='X1 X1'; WANDB_API_KEY=X2 python t.py --token \"X3\" --lr 1";
+        let expected =
+            "export HF_TOKEN='***'; WANDB_API_KEY=*** python t.py --token \"***\" --lr 1";
+        assert_eq!(masked(&["bash", "-c", script])[2], expected);
+        let open = masked(&["sh", "-c", "PASSWORD= python t.py --password 'X1"]);
+        assert_eq!(open[2], "PASSWORD= python t.py --password '***");
+    }
+
+    #[test]
+    fn language_models_have_tokens_that_are_no_secret() {
+        for arg in [
+            "--tokenizer=gpt2",
+            "--max-tokens=5",
+            "--pad_token=[PAD]",
+            "--eos-token=</s>",
+            "--token-file=/run/token",
+            "--key=value",
+            "--n-pass=2",
+            "--secret-name=x",
+        ] {
+            assert_eq!(masked(&[arg]), [arg]);
+        }
+    }
+
+    #[test]
+    fn passwords_in_addresses() {
+        for (arg, expected) in [
+            ("redis://u:pw@host:1/0", "redis://u:***@host:1/0"),
+            ("https://host/a@b:c", "https://host/a@b:c"),
+            ("git@host:repo", "git@host:repo"),
+            ("ssh://git@host/x", "ssh://git@host/x"),
+            ("--db=postgres://u:p@h/x", "--db=postgres://u:***@h/x"),
+            (
+                "https://h/x?a=1&token=X1&b=2",
+                "https://h/x?a=1&token=***&b=2",
+            ),
+            (
+                "https://hooks.slack.com/services/T0/B0/x",
+                "https://hooks.slack.com/services/***",
+            ),
+        ] {
+            assert_eq!(masked(&[arg]), [expected]);
+        }
+    }
+
+    #[test]
+    fn tokens_by_their_shape() {
+        let tail = "AbCdEfGhIjKlMnOpQrStUvWxYz012345";
+        for prefix in [
+            "hf_",
+            "sk-",
+            "sk-proj-",
+            "ghp_",
+            "github_pat_",
+            "glpat-",
+            "nvapi-",
+        ] {
+            let arg = format!("--x={prefix}{tail},b");
+            assert_eq!(masked(&[&arg]), ["--x=***,b"], "{prefix}");
+        }
+        assert_eq!(masked(&["AKIAIOSFODNN7EXAMPLE"]), ["***"]);
+        for arg in [
+            "sk-learn-model-with-a-long-name",
+            "hf_short",
+            "risk-AbCdEfGhIjKlMnOpQrStUvWxYz012345",
+            "9b1c4de0123456789abcdef0123456789abcdef0",
+        ] {
+            assert_eq!(masked(&[arg]), [arg]);
+        }
+    }
+
+    #[test]
+    fn variables() {
+        assert_eq!(mask_variable("HF_TOKEN", "X1"), "***");
+        assert_eq!(mask_variable("DB", "pg://u:p@h/x"), "pg://u:***@h/x");
+        assert_eq!(mask_variable("OMP_NUM_THREADS", "4"), "4");
+    }
+}
