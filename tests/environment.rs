@@ -180,11 +180,15 @@ fn bytes_that_are_no_text_pass() {
 #[test]
 fn descriptors_are_the_callers_and_no_more() {
     let sandbox = Sandbox::new();
-    for job in sandbox.both(&["sh", "-c", "ls /proc/self/fd | tr '\\n' ' '; cat <&7"]) {
-        let job = job.under(&["sh", "-c", "echo passed > given; exec \"$@\" 7<given", "sh"]);
-        // `ls` itself holds the folder that it lists, at the lowest free number.
-        assert_eq!(job.run().out(), "0 1 2 3 7 passed\n");
-    }
+    let [direct, watched] = sandbox
+        .both(&["sh", "-c", "ls /proc/self/fd | tr '\\n' ' '; cat <&7"])
+        .map(|job| {
+            job.under(&["sh", "-c", "echo passed > given; exec \"$@\" 7<given", "sh"])
+                .run()
+                .out()
+        });
+    assert!(direct.ends_with(" 7 passed\n"), "{direct}");
+    assert_eq!(watched, direct);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::io::Read;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use support::{Job, Live, Sandbox, Terminal, alive, for_each, kill, python, wait_until};
+use support::{Live, Sandbox, Terminal, alive, for_each, kill, prompt, python, wait_until};
 
 /// Every byte value on stdout, every one in reverse on stderr, in pieces that split nothing
 /// where it would be convenient.
@@ -149,47 +149,11 @@ fn an_unfinished_line_is_shown_at_once() {
 }
 
 #[test]
-fn output_is_as_prompt_as_it_is_direct() {
-    // Each line says when it was written; the reader knows when it came. Repeated, because a
-    // busy machine may be late once; a relay that waits for something is late every time.
-    let ticks = "
-import time
-for i in range(20):
-    print(time.clock_gettime_ns(time.CLOCK_MONOTONIC), flush=True)
-    time.sleep(0.02)
-";
-    let sandbox = Sandbox::new();
-    let limit = Duration::from_millis(200);
-    let lateness: Vec<Duration> = (0..5)
-        .map(|_| worst_delay(&sandbox.watched(&["-q"], &[python(), "-c", ticks])))
-        .collect();
-    assert!(
-        lateness.iter().any(|late| *late < limit),
-        "always late: {lateness:?}"
-    );
-}
-
-/// The longest that a line was under way.
-fn worst_delay(job: &Job) -> Duration {
-    let mut command = job.command();
-    let (reader, writer) = std::io::pipe().unwrap();
-    command
-        .stdin(Stdio::null())
-        .stdout(writer)
-        .stderr(Stdio::null());
-    let mut live = Live::apart(&mut command);
-    drop(command); // and with it our copy of the pipe's writing end
-    let mut worst = Duration::ZERO;
-    let mut lines = 0;
-    for line in std::io::BufRead::lines(std::io::BufReader::new(reader)) {
-        let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).unwrap();
-        let written = Duration::from_nanos(line.unwrap().parse().unwrap());
-        worst = worst.max(Duration::from(now).saturating_sub(written));
-        lines += 1;
-    }
-    assert!(live.wait().success());
-    assert_eq!(lines, 20);
-    worst
+fn output_is_prompt() {
+    let end = Duration::from_secs(2);
+    prompt::assert_prompt("in a pipe", end, |sandbox| {
+        sandbox.watched(&["-q"], &prompt::clockwork(1))
+    });
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod gauge;
 pub mod health;
 pub mod helper;
 mod inventory;
+mod plausible;
 mod processes;
 pub mod protocol;
 mod quirks;

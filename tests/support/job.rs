@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Ended, Live, Record, Terminal};
+use super::{Ended, FakeDriver, Live, Record, Terminal};
 
 /// A test's own folder: home, state, working directory. Removed at the end.
 pub struct Sandbox {
@@ -116,6 +116,20 @@ impl Job {
 
     pub fn without(mut self, name: &str) -> Self {
         self.env.retain(|(n, _)| n != name);
+        self
+    }
+
+    /// On a machine with this driver and its GPUs.
+    pub fn with(mut self, driver: &FakeDriver) -> Self {
+        let mut told = Command::new("told");
+        driver.apply(&mut told);
+        for (name, value) in told.get_envs() {
+            let name = name.to_str().unwrap();
+            self = match value {
+                Some(value) => self.env(name, value),
+                None => self.without(name),
+            };
+        }
         self
     }
 

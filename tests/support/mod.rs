@@ -9,8 +9,10 @@
     reason = "each test program uses its own part"
 )]
 
+pub mod fake_driver;
 mod job;
 mod live;
+pub mod prompt;
 mod record;
 mod terminal;
 
@@ -19,6 +21,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+pub use fake_driver::FakeDriver;
 pub use job::{Job, Sandbox};
 pub use live::{Ended, Live};
 pub use record::{Record, Row};

@@ -78,8 +78,8 @@ readings! {
     nvmlDeviceGetTotalEnergyConsumption: u64 => |m| {
         m.wide(m.energy_j().map(|j| (j * 1e3) as u64))
     };
-    nvmlDeviceGetCurrentClocksThrottleReasons: u64 => Moment::throttle;
-    nvmlDeviceGetCurrentClocksEventReasons: u64 => Moment::throttle;
+    nvmlDeviceGetCurrentClocksThrottleReasons: u64 => |m| m.wide(m.throttle());
+    nvmlDeviceGetCurrentClocksEventReasons: u64 => |m| m.wide(m.throttle());
 }
 
 fn milli(value: f64) -> u32 {

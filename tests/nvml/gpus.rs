@@ -1,0 +1,176 @@
+//! `gpuwatch gpus`.
+
+use std::process::Output;
+
+use serde_json::{Value, json};
+
+use crate::harness::{at_work, fault, gpuwatch};
+use crate::support::fake_driver::FakeDriver;
+
+fn gpus(driver: &FakeDriver, arguments: &[&str]) -> Output {
+    gpuwatch(driver)
+        .arg("gpus")
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+pub fn gpus_json(driver: &FakeDriver) -> Value {
+    let output = gpus(driver, &["--json"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn keys(object: &Value) -> Vec<&str> {
+    object
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect()
+}
+
+#[test]
+fn gpus_json_keeps_its_contract() {
+    let driver = FakeDriver::new(&json!({"gpus": [
+        {"base_mib": 480, "temp_c": 31, "power_w": 51.84},
+        {"util": null, "power_w": null},
+    ]}));
+    let me = std::process::id();
+    driver.hold(me, 0, 18_432, 95);
+    let document = gpus_json(&driver);
+    assert_eq!(keys(&document), ["schema", "driver", "cuda", "gpus"]);
+    assert_eq!(document["schema"], 1);
+    assert_eq!(document["driver"], "580.95.05");
+    assert_eq!(document["cuda"], "13.0");
+    let gpu = &document["gpus"][0];
+    assert_eq!(
+        keys(gpu),
+        [
+            "index",
+            "cuda_index",
+            "uuid",
+            "name",
+            "util_pct",
+            "mem_used_mib",
+            "mem_total_mib",
+            "temp_c",
+            "power_w",
+            "state",
+            "claim",
+            "processes"
+        ]
+    );
+    assert_eq!(gpu["util_pct"], 95);
+    assert_eq!(gpu["mem_used_mib"], 18_912);
+    assert_eq!(gpu["power_w"], 51.8);
+    assert_eq!(gpu["state"], "busy");
+    let process = &gpu["processes"][0];
+    assert_eq!(
+        keys(process),
+        [
+            "pid", "user", "command", "mem_mib", "sm_pct", "since", "run"
+        ]
+    );
+    assert_eq!(process["pid"], me);
+    assert_eq!(process["mem_mib"], 18_432);
+    assert!(process["command"].as_str().unwrap().contains("fake_nvml"));
+    assert!(process["since"].as_str().unwrap().len() == "2026-11-30T09:15:02.000+08:00".len());
+    let idle = &document["gpus"][1];
+    assert_eq!(
+        (&idle["util_pct"], &idle["power_w"]),
+        (&Value::Null, &Value::Null)
+    );
+    assert_eq!(idle["state"], "free");
+}
+
+#[test]
+fn cuda_indexes_are_those_of_a_program_started_here() {
+    let driver = FakeDriver::new(&json!({"gpus": [{}, {}, {}]}));
+    let output = gpuwatch(&driver)
+        .args(["gpus", "--json"])
+        .env("CUDA_VISIBLE_DEVICES", "2,0")
+        .output()
+        .unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let indexes: Vec<_> = (0..3).map(|i| &document["gpus"][i]["cuda_index"]).collect();
+    assert_eq!(indexes, [&json!(1), &json!(null), &json!(0)]);
+}
+
+#[test]
+fn the_table_shows_dashes_for_what_is_missing() {
+    let driver = FakeDriver::new(&json!({"gpus": [{"util": null, "base_mib": 100}]}));
+    let output = gpus(&driver, &[]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let row: Vec<_> = text.lines().last().unwrap().split_whitespace().collect();
+    assert_eq!(row[..1], ["0"]);
+    assert_eq!(row[3], "-", "{text}");
+    assert_eq!(row.last(), Some(&"free"));
+}
+
+#[test]
+fn without_a_driver_there_is_one_line_and_exit_code_1() {
+    let driver = FakeDriver::new(&json!({}));
+    for (fault_, said) in [
+        (json!({"call": "nvmlInit_v2", "code": 9}), "not loaded"),
+        (
+            json!({"call": "nvmlInit_v2", "code": 18}),
+            "different versions",
+        ),
+        (json!({"call": "nvmlInit_v2", "code": 4}), "no permission"),
+        (
+            json!({"call": "nvmlInit_v2", "code": 999}),
+            "could not be initialised",
+        ),
+        (
+            json!({"call": "nvmlInit_v2", "code": 27}),
+            "could not be initialised",
+        ),
+        (
+            json!({"call": "nvmlDeviceGetCount_v2", "code": 999}),
+            "how many GPUs",
+        ),
+    ] {
+        driver.set(&fault(&json!({}), &fault_));
+        let output = gpus(&driver, &["--json"]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(output.stdout.is_empty());
+        let line = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            line.starts_with("gpuwatch: ") && line.lines().count() == 1,
+            "{line}"
+        );
+        assert!(line.contains(said), "{line}");
+    }
+    let output = gpuwatch(&driver)
+        .args(["gpus"])
+        .env("GPUWATCH_NVML_LIBRARY", "/nonexistent/lib.so")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let line = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        line.contains("GPUWATCH_NVML_LIBRARY names a library"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_driver_that_hangs_is_given_up() {
+    let driver = FakeDriver::new(&fault(
+        &at_work(),
+        &json!({"call": "nvmlInit_v2", "hang": "forever"}),
+    ));
+    let output = gpus(&driver, &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("doesn't answer: no GPUs after 3 s"));
+    driver.set(&fault(
+        &at_work(),
+        &json!({"call": "nvmlDeviceGetTemperature", "hang": "forever"}),
+    ));
+    let output = gpus(&driver, &["--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["gpus"][0]["state"], "unknown");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no readings after 3 s"));
+}

@@ -1,0 +1,15 @@
+//! The helper process and `gpuwatch gpus` against the simulated driver, through the code path of
+//! the real one.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test may fail where it stands"
+)]
+
+mod faults;
+mod gpus;
+mod harness;
+mod readings;
+mod sentinel;
+#[path = "../support/mod.rs"]
+mod support;
