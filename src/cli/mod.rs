@@ -3,7 +3,14 @@
 //! Owns parsing of the command line, its errors and exit codes. Nothing imports it.
 
 mod errors;
+mod gpus;
+mod gpus_table;
+mod helper;
+mod output;
+mod parse;
 mod run;
+mod runs;
+mod show;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -28,6 +35,16 @@ struct Cli {
 enum Command {
     /// Launch a command and watch it
     Run(run::RunArgs),
+    /// The GPUs of this machine, who holds them and which are free
+    Gpus(gpus::GpusArgs),
+    /// The runs that were recorded
+    Runs(runs::RunsArgs),
+    /// One run: what happened
+    Show(show::ShowArgs),
+    /// What progress is read off this output
+    Parse(parse::ParseArgs),
+    #[command(hide = true)]
+    Helper(helper::HelperArgs),
 }
 
 /// Runs what the command line says.
@@ -36,6 +53,11 @@ pub fn main() -> ExitCode {
     match Cli::try_parse_from(&words) {
         Ok(cli) => match cli.command {
             Command::Run(args) => run::run(args),
+            Command::Gpus(args) => gpus::run(&args),
+            Command::Runs(args) => runs::run(&args),
+            Command::Show(args) => show::run(&args),
+            Command::Parse(args) => parse::run(&args),
+            Command::Helper(args) => helper::run(&args),
         },
         Err(error) => errors::refuse(&error, &words),
     }

@@ -43,9 +43,9 @@ pub fn run(args: &ParseArgs) -> ExitCode {
         Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
-        Err(Failure::Write(error)) => {
-            complain(&format!("cannot write to standard output: {error}; free some space or write elsewhere"))
-        }
+        Err(Failure::Write(error)) => complain(&format!(
+            "cannot write to standard output: {error}; free some space or write elsewhere"
+        )),
         Err(Failure::Read(error)) => {
             let advice = match error.kind() {
                 io::ErrorKind::NotFound => "check the path",
@@ -53,7 +53,11 @@ pub fn run(args: &ParseArgs) -> ExitCode {
                 io::ErrorKind::IsADirectory => "name a file in it",
                 _ => "give a file that can be read, or '-' for standard input",
             };
-            complain(&format!("cannot read '{}': {}; {advice}", args.file.display(), reason(&error)))
+            complain(&format!(
+                "cannot read '{}': {}; {advice}",
+                args.file.display(),
+                reason(&error)
+            ))
         }
     }
 }
@@ -153,7 +157,10 @@ fn recording<W: Write>(
     printer: &mut Printer<W>,
 ) -> Result<(), Failure> {
     // Recordings of pipes say so by an empty TERM; asciinema itself records terminals alone.
-    let piped = header.env.get("TERM").is_some_and(|t| t.as_deref().unwrap_or("").is_empty());
+    let piped = header
+        .env
+        .get("TERM")
+        .is_some_and(|t| t.as_deref().unwrap_or("").is_empty());
     let layout = if piped {
         Layout::Plain
     } else {
@@ -248,10 +255,16 @@ fn sentence(mark: &Mark) -> String {
         parts.push(format!("rank {rank}"));
     }
     if let Some(epoch) = mark.epoch {
-        parts.push(format!("epoch {}", of(epoch.to_string(), mark.epochs.map(|n| n.to_string()))));
+        parts.push(format!(
+            "epoch {}",
+            of(epoch.to_string(), mark.epochs.map(|n| n.to_string()))
+        ));
     }
     if let Some(step) = mark.step {
-        parts.push(format!("step {}", of(step.to_string(), mark.steps.map(|n| n.to_string()))));
+        parts.push(format!(
+            "step {}",
+            of(step.to_string(), mark.steps.map(|n| n.to_string()))
+        ));
     }
     if let Some(percent) = mark.percent {
         parts.push(format!("{percent}%"));

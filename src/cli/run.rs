@@ -1,7 +1,6 @@
 //! `gpuwatch run [options] -- CMD...`
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,6 +9,7 @@ use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum};
 
 use crate::model::units;
+use crate::plan::env::parse_env_arg;
 use crate::supervise::wire::{self, Ending, GpuChoice, Request};
 
 use super::NOT_STARTED;
@@ -28,8 +28,8 @@ pub struct RunArgs {
     gpus: Option<Gpus>,
 
     /// Set an environment variable for the command (repeatable)
-    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = clap::builder::OsStringValueParser::new().try_map(assignment), help_heading = "Environment")]
-    env: Vec<(OsString, OsString)>,
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = clap::builder::OsStringValueParser::new().try_map(|text| parse_env_arg(&text)), help_heading = "Environment")]
+    env: Vec<(String, OsString)>,
 
     /// Set nothing in the command's environment but what --env says
     #[arg(long, env = "GPUWATCH_NO_ENV", help_heading = "Environment")]
@@ -90,21 +90,6 @@ fn interval(text: &str) -> Result<Duration, String> {
         ));
     }
     Ok(interval)
-}
-
-/// `NAME=value`, in any bytes.
-fn assignment(text: OsString) -> Result<(OsString, OsString), String> {
-    let bytes = text.as_bytes();
-    match bytes.iter().position(|b| *b == b'=') {
-        Some(at) if at > 0 => Ok((
-            OsStr::from_bytes(&bytes[..at]).into(),
-            OsStr::from_bytes(&bytes[at + 1..]).into(),
-        )),
-        _ => Err(format!(
-            "'{}' sets nothing: write NAME=value",
-            text.to_string_lossy()
-        )),
-    }
 }
 
 /// Runs the command.

@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use nix::unistd::{read, write};
 
 use crate::model::{Stream, Tap};
 use crate::sys::signals::Mask;
-use crate::sys::streams::standard;
+use crate::sys::streams::{standard, window_size};
 
 use super::streams::Source;
 use super::terminal::{Terminal, copy_size};
@@ -35,6 +35,8 @@ pub struct Progress {
     began: Instant,
     bytes: AtomicU64,
     last_byte: AtomicU8,
+    /// Columns and rows of the terminal that a PTY stands in for, 16 bits each; 0: none.
+    size: AtomicU32,
     /// Milliseconds after `began` at which the present write started, plus one; 0: none.
     writing_since: AtomicU64,
     ended: AtomicBool,
@@ -43,6 +45,17 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// How the stream is called in the record.
+    pub fn stream(&self) -> Stream {
+        self.stream
+    }
+
+    /// Columns and rows, where a PTY stands in for a terminal that tells.
+    pub fn size(&self) -> Option<(u16, u16)> {
+        let size = self.size.load(Ordering::Relaxed);
+        (size != 0).then_some(((size >> 16) as u16, size as u16))
+    }
+
     /// Bytes delivered so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
@@ -63,7 +76,7 @@ impl Progress {
 /// All relays of a run.
 pub struct Relays {
     streams: Vec<Arc<Progress>>,
-    sizes: Vec<(BorrowedFd<'static>, OwnedFd)>,
+    sizes: Vec<(BorrowedFd<'static>, OwnedFd, Arc<Progress>)>,
     threads: Vec<JoinHandle<()>>,
     drain: Arc<EventFd>,
     ended: Arc<EventFd>,
@@ -84,6 +97,7 @@ impl Relays {
         for source in sources {
             relays.add(source, tap)?;
         }
+        relays.copy_sizes();
         Ok(relays)
     }
 
@@ -95,6 +109,7 @@ impl Relays {
             began: Instant::now(),
             bytes: AtomicU64::new(0),
             last_byte: AtomicU8::new(b'\n'),
+            size: AtomicU32::new(0),
             writing_since: AtomicU64::new(0),
             ended: AtomicBool::new(false),
             noticed: AtomicBool::new(false),
@@ -169,7 +184,7 @@ impl Relays {
         let shown_with_stderr = |p: &&Arc<Progress>| {
             p.to == 2
                 || p.stream == Stream::Err
-                || self.sizes.iter().any(|(fd, _)| fd.as_raw_fd() == p.to)
+                || self.sizes.iter().any(|(fd, ..)| fd.as_raw_fd() == p.to)
         };
         self.streams
             .iter()
@@ -184,8 +199,19 @@ impl Relays {
 
     /// Copies the terminals' size to their stand-ins.
     pub fn copy_sizes(&self) {
-        for (real, pty) in &self.sizes {
+        for (real, pty, progress) in &self.sizes {
             copy_size(*real, pty.as_fd());
+            if let Ok(size) = window_size(*real) {
+                // A terminal that doesn't know its size is taken for this one by programs too.
+                let known = size.ws_col > 0 && size.ws_row > 0;
+                let (cols, rows) = if known {
+                    (size.ws_col, size.ws_row)
+                } else {
+                    (80, 24)
+                };
+                let both = u32::from(cols) << 16 | u32::from(rows);
+                progress.size.store(both, Ordering::Relaxed);
+            }
         }
     }
 }

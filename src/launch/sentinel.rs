@@ -10,9 +10,9 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use std::{fs, io, thread};
 
+use crate::sys::helper_io::adopt;
 use crate::sys::signals::{Mask, consume};
 use crate::sys::spawn::{exec_self, fork_bare};
-use crate::sys::streams::adopt;
 
 /// Orders of five bytes, understood before the exec: what, and a number.
 const BECOME_HELPER: u8 = b'h';
@@ -52,7 +52,8 @@ impl Sentinel {
         self.pid
     }
 
-    /// Makes it the NVML helper. From then on the socket speaks the helper's protocol.
+    /// Makes it the NVML helper. From then on the socket speaks the helper's protocol, and
+    /// nothing else may be ordered here.
     pub fn become_helper(&self) -> io::Result<UnixStream> {
         self.order(BECOME_HELPER, 0)?;
         self.socket.try_clone()
@@ -113,7 +114,7 @@ fn serve(mut socket: UnixStream, keep: &[RawFd]) -> i32 {
         let number = i32::from_ne_bytes(number);
         match what[0] {
             QUIT => return 0,
-            CONSUME => consume(number),
+            CONSUME => drop(consume(number)),
             RELEASE => drop(adopt(number)),
             _ => {
                 let error = become_helper(&socket, keep);
@@ -147,7 +148,7 @@ fn outlive(mut socket: UnixStream, error: &io::Error) -> i32 {
     let mut order = [0_u8; 512];
     if socket.write_all(said.as_bytes()).is_ok() {
         while socket.read(&mut order).is_ok_and(|n| n > 0) {
-            (1..=64).for_each(consume);
+            (1..=64).for_each(|signal| drop(consume(signal)));
         }
     }
     thread::sleep(KEEP_AFTER_DEATH);

@@ -62,7 +62,9 @@ impl<'de> Deserialize<'de> for Metric {
 }
 
 /// One line of `gpuwatch parse --json`. Numbers as displayed: an epoch counted from 0 stays so.
+/// Read back, any of its keys may be absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Mark {
     /// Seconds since the recording's start; null for raw input, which has no clock.
     pub t: Option<f64>,

@@ -5,7 +5,7 @@
 //! to gpuwatch alone doesn't. And it stands between the run and NVML, which `watcher` speaks
 //! on a second thread. It prints nothing, opens nothing else and ends by itself.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,6 +18,7 @@ use super::protocol::ToHelper;
 use super::watcher;
 use super::wire::{Closed, Inbox};
 use crate::sys::helper_io;
+use crate::sys::signals::consume;
 
 /// How long what we keep open outlives a supervisor that was killed: its child is sent
 /// SIGTERM then, and one that prints must not meet a closed pipe first.
@@ -29,7 +30,7 @@ const KEEP_FOR: Duration = Duration::from_secs(1);
 /// `socket` is connected to the supervisor. `keep` are descriptors that are never read, only
 /// held open a second longer than the supervisor lives. With `nvml` false no library is
 /// touched: the process is the sentinel alone.
-pub fn main(socket: OwnedFd, keep: Vec<OwnedFd>, nvml: bool) -> ! {
+pub fn main(socket: OwnedFd, mut keep: Vec<OwnedFd>, nvml: bool) -> ! {
     // Inherited already where the launcher starts us; a second time costs nothing.
     let _ = SigSet::all().thread_block();
     // Started as /proc/self/exe it would be called "exe" by `ps` and `top`.
@@ -47,15 +48,12 @@ pub fn main(socket: OwnedFd, keep: Vec<OwnedFd>, nvml: bool) -> ! {
         drop(started);
     }
     let mut inbox = Inbox::new(Arc::clone(&socket));
-    if serve(&desk, &mut inbox) == End::Orphaned && !keep.is_empty() {
+    if serve(&desk, &mut inbox, &mut keep) == End::Orphaned && !keep.is_empty() {
         thread::sleep(KEEP_FOR);
     }
     // A thread in state D would keep the whole process, and so the descriptors, for longer.
     drop(keep);
-    let _ = nix::sys::socket::shutdown(
-        std::os::fd::AsRawFd::as_raw_fd(&*socket),
-        nix::sys::socket::Shutdown::Both,
-    );
+    let _ = nix::sys::socket::shutdown(socket.as_raw_fd(), nix::sys::socket::Shutdown::Both);
     helper_io::exit_now(0)
 }
 
@@ -66,7 +64,7 @@ enum End {
     Orphaned,
 }
 
-fn serve(desk: &Desk, inbox: &mut Inbox) -> End {
+fn serve(desk: &Desk, inbox: &mut Inbox, keep: &mut Vec<OwnedFd>) -> End {
     loop {
         let look_again = desk.look(Instant::now());
         wait(inbox, desk.flush(), look_again);
@@ -74,7 +72,7 @@ fn serve(desk: &Desk, inbox: &mut Inbox) -> End {
             Err(Closed) => return End::Orphaned,
             Ok(messages) => {
                 for message in messages {
-                    if obey(desk, message) == Some(End::Dismissed) {
+                    if obey(desk, keep, message) == Some(End::Dismissed) {
                         return End::Dismissed;
                     }
                 }
@@ -94,7 +92,7 @@ fn wait(inbox: &Inbox, wants_write: bool, until: Instant) {
     let _ = poll(&mut [PollFd::new(inbox.as_fd(), events)], timeout);
 }
 
-fn obey(desk: &Desk, message: ToHelper) -> Option<End> {
+fn obey(desk: &Desk, keep: &mut Vec<OwnedFd>, message: ToHelper) -> Option<End> {
     match message {
         ToHelper::Watch { gpus, interval_ms } => desk.order(Some(Watch {
             gpus,
@@ -102,8 +100,9 @@ fn obey(desk: &Desk, message: ToHelper) -> Option<End> {
         })),
         ToHelper::Stop => desk.order(None),
         ToHelper::Consume { signal } => {
-            helper_io::consume_signal(signal);
+            consume(signal);
         }
+        ToHelper::Release { fd } => keep.retain(|kept| kept.as_raw_fd() != fd),
         ToHelper::Bye => return Some(End::Dismissed),
     }
     None

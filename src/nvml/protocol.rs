@@ -57,6 +57,12 @@ pub enum ToHelper {
         /// Its number.
         signal: i32,
     },
+    /// Close this descriptor of those that are held open: its relay has ended, and a child
+    /// that writes on must notice.
+    Release {
+        /// Its number.
+        fd: i32,
+    },
     /// Exit now.
     Bye,
 }
@@ -131,6 +137,7 @@ mod tests {
             },
             ToHelper::Stop,
             ToHelper::Consume { signal: 15 },
+            ToHelper::Release { fd: 5 },
             ToHelper::Bye,
         ] {
             there_and_back(&message);

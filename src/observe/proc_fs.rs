@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::FileExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::model::Why;
 
@@ -54,22 +54,6 @@ impl ProcFs {
             path: OsString::new(),
             buffer: Vec::with_capacity(2 * ONE_READ),
         }
-    }
-
-    /// Another reader of the same root.
-    #[must_use]
-    pub fn again(&self) -> Self {
-        Self {
-            root: self.root.clone(),
-            real: self.real,
-            path: OsString::new(),
-            buffer: Vec::with_capacity(2 * ONE_READ),
-        }
-    }
-
-    /// Where it is.
-    pub fn root(&self) -> &Path {
-        &self.root
     }
 
     /// The whole of `root/relative`.

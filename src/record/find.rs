@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::error::{CURE_READ, RecordError};
+use super::error::RecordError;
 use super::list::{directories, list};
 use super::run_dir::RUN_JSON;
 
@@ -76,8 +76,7 @@ fn nth_newest(root: &Path, back: usize, what: &str) -> Result<PathBuf, RecordErr
 }
 
 fn by_prefix_or_name(root: &Path, what: &str) -> Result<PathBuf, RecordError> {
-    let ids = directories(root).map_err(RecordError::io("read", root, CURE_READ))?;
-    let mut ids: Vec<String> = ids.into_iter().collect();
+    let mut ids: Vec<String> = directories(root, |_| true)?.into_iter().collect();
     if ids.is_empty() {
         return Err(no_runs(root));
     }
@@ -135,7 +134,7 @@ fn near(ids: &[String], what: &str) -> String {
     let holds = |id: &&String| !what.is_empty() && id.to_lowercase().contains(&lower);
     let mut close: Vec<&String> = ids.iter().filter(holds).collect();
     if close.is_empty() {
-        let limit = (what.chars().count() / 3).max(1);
+        let limit = (what.chars().count() / 2).clamp(1, 3);
         close = ids
             .iter()
             .filter(|id| distance(name_part(id), what) <= limit || distance(id, what) <= limit)

@@ -200,6 +200,10 @@ pub fn newest_first(root: &Path) -> impl Iterator<Item = IndexEntry> {
         .map_while(Result::ok)
         .filter_map(move |line| {
             let mut entry: IndexEntry = serde_json::from_slice(&line).ok()?;
+            // An id is the name of a directory here, and no way to another place.
+            if entry.id.contains('/') || matches!(entry.id.as_str(), "" | "." | "..") {
+                return None;
+            }
             entry.dir = root.join(&entry.id).to_string_lossy().into_owned();
             Some(entry)
         })

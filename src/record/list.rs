@@ -36,20 +36,38 @@ pub fn list(
     limit: Option<usize>,
     keep: impl Fn(&IndexEntry) -> bool,
 ) -> Result<Listing, RecordError> {
-    let mut unseen = directories(root).map_err(RecordError::io("read", root, CURE_READ))?;
+    // To look at every directory once is cheaper than to ask for each, and dearer than to
+    // ask for a few.
+    let all = match limit {
+        Some(_) => None,
+        None => Some(directories(root, |_| true)?),
+    };
+    let is_there = |id: &str| match &all {
+        Some(names) => names.contains(id),
+        None => root.join(id).is_dir(),
+    };
     let enough = limit.map_or(usize::MAX, |n| n.saturating_add(OVERLAP));
-    let mut listing = Listing::default();
+    let mut seen = HashSet::new();
+    let mut indexed = Vec::new();
     for entry in newest_first(root) {
-        if listing.runs.len() >= enough {
+        if indexed.len() >= enough {
             break;
         }
-        // A directory that is gone, or a second line of the same run.
-        if unseen.remove(&entry.id) && keep(&entry) {
-            listing.runs.push(entry);
+        // A second line of the same run is older, and a run is a directory.
+        if seen.insert(entry.id.clone()) && keep(&entry) && is_there(&entry.id) {
+            indexed.push(entry);
         }
     }
-    sort(&mut listing.runs);
-    let indexed = std::mem::take(&mut listing.runs);
+    sort(&mut indexed);
+    let oldest = limit.and_then(|n| indexed.get(n.checked_sub(1)?));
+    let mut unseen = match all {
+        Some(names) => names,
+        None => directories(root, |name| {
+            !is_id(name) || oldest.is_none_or(|entry| name > entry.id.as_str())
+        })?,
+    };
+    unseen.retain(|name| !seen.contains(name));
+    let mut listing = Listing::default();
     read_unindexed(root, unseen, limit, &indexed, &keep, &mut listing);
     listing.runs.extend(indexed);
     sort(&mut listing.runs);
@@ -61,19 +79,25 @@ fn sort(runs: &mut [IndexEntry]) {
     runs.sort_by(|a, b| b.id.cmp(&a.id));
 }
 
-/// The names of the directories in `root`.
-pub(super) fn directories(root: &Path) -> io::Result<HashSet<String>> {
-    let mut names = HashSet::new();
-    for entry in fs::read_dir(root)? {
-        let entry = entry?;
-        if entry.file_type()?.is_file() {
-            continue;
+/// The names of the directories in `root` that are wanted.
+pub(super) fn directories(
+    root: &Path,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<HashSet<String>, RecordError> {
+    let read = || -> io::Result<HashSet<String>> {
+        let mut names = HashSet::new();
+        for entry in fs::read_dir(root)? {
+            let entry = entry?;
+            if let Ok(name) = entry.file_name().into_string()
+                && wanted(&name)
+                && !entry.file_type()?.is_file()
+            {
+                names.insert(name);
+            }
         }
-        if let Ok(name) = entry.file_name().into_string() {
-            names.insert(name);
-        }
-    }
-    Ok(names)
+        Ok(names)
+    };
+    read().map_err(RecordError::io("read", root, CURE_READ))
 }
 
 /// Reads the runs that the index lacks, newest first, until there are enough newer ones.

@@ -1,10 +1,14 @@
 //! The run's clock: the edge at which wall and monotonic time are read, together.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use jiff::ZonedDateTime;
+use jiff::{SignedDuration, ZonedDateTime};
+use rustix::time::{ClockId, clock_gettime};
 
-use crate::model::Stamp;
+use crate::model::{Event, Stamp};
+
+/// Clocks are compared once a sample; less than this is the time that the comparison takes.
+const NOTICEABLE_S: f64 = 1.0;
 
 /// Made when the run starts; every stamp of the run comes from it.
 #[derive(Clone, Debug)]
@@ -20,30 +24,82 @@ impl RunClock {
         }
     }
 
+    /// The wall time of the start.
+    pub fn started(&self) -> String {
+        self.at(self.start).time
+    }
+
     /// Now.
     pub fn now(&self) -> Stamp {
         self.at(Instant::now())
     }
 
-    /// An instant of which the wall time isn't known any more: that of now is moved back.
+    /// An instant of the past. Its wall time is now's, moved back.
     pub fn at(&self, when: Instant) -> Stamp {
-        let ago = when.elapsed();
-        let wall = ZonedDateTime::now()
-            .saturating_sub(jiff::SignedDuration::try_from(ago).unwrap_or_default());
+        let ago = SignedDuration::try_from(when.elapsed()).unwrap_or_default();
+        let wall = ZonedDateTime::now().saturating_sub(ago);
         Stamp {
             time: rfc3339(&wall),
             elapsed_s: self.elapsed_s(when),
         }
     }
 
-    /// Monotonic seconds from the start to an instant, to the millisecond.
+    /// Monotonic seconds from the start to an instant, to the millisecond; time in suspend
+    /// is left out (Linux's `CLOCK_MONOTONIC` stands still then).
     pub fn elapsed_s(&self, when: Instant) -> f64 {
         let ms = when.saturating_duration_since(self.start).as_millis();
         ms as f64 / 1000.0
     }
 }
 
-/// RFC 3339 with milliseconds and the local offset.
-pub fn rfc3339(time: &ZonedDateTime) -> String {
+/// The wall time, RFC 3339 with milliseconds and the local offset.
+pub fn wall_now() -> String {
+    rfc3339(&ZonedDateTime::now())
+}
+
+fn rfc3339(time: &ZonedDateTime) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S%.3f%:z").to_string()
+}
+
+/// Notices when the clocks move apart: the machine slept, or the wall clock was set.
+#[derive(Debug)]
+pub struct Drift {
+    asleep_s: f64,
+    wall_s: f64,
+}
+
+impl Default for Drift {
+    fn default() -> Self {
+        Self::read()
+    }
+}
+
+impl Drift {
+    fn read() -> Self {
+        let seconds = |id| {
+            let time = clock_gettime(id);
+            Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.max(0) as u32).as_secs_f64()
+        };
+        let boot = seconds(ClockId::Boottime);
+        Self {
+            asleep_s: boot - seconds(ClockId::Monotonic),
+            // Against the clock that counts sleep, or every suspend would look like a step.
+            wall_s: seconds(ClockId::Realtime) - boot,
+        }
+    }
+
+    /// What moved since the last look.
+    pub fn look(&mut self) -> Option<Event> {
+        let now = Self::read();
+        let before = std::mem::replace(self, now);
+        let noticed = |seconds: f64| {
+            (seconds.abs() >= NOTICEABLE_S).then(|| (seconds * 1000.0).round() / 1000.0)
+        };
+        let suspended_s = noticed(self.asleep_s - before.asleep_s);
+        let step_s = noticed(self.wall_s - before.wall_s);
+        (suspended_s.is_some() || step_s.is_some()).then_some(Event::Clock {
+            suspended_s,
+            step_s,
+        })
+    }
 }

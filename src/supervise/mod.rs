@@ -3,11 +3,17 @@
 //! Owns the order of things, the shutdown order above all. The one place that knows every
 //! room but `cli`.
 
-pub mod ring;
-pub mod state;
-
+mod beside;
 mod clock;
+mod digest;
+mod follow;
+mod placement;
 mod prepare;
+mod progress;
 mod request;
+mod ring;
+mod sampler;
+mod scribe;
+pub mod state;
 mod watchers;
 pub mod wire;

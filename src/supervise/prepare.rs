@@ -1,18 +1,40 @@
-//! Before the start: what the child will get, and where its record goes.
+//! Before the start: which GPUs, which environment, where the record goes. Nothing is started
+//! here but the helper, and a refusal leaves nothing behind.
 
 use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::Path;
 
-use crate::launch::sentinel::Sentinel;
 use crate::launch::streams::Streams;
+use crate::plan::env::{self, Chosen, EnvChange, EnvInputs, ProfileEnv, RecordPaths};
+use crate::plan::{argv, name};
+use crate::record::{RecordError, RunDir, root_for_writing, run_id};
+use crate::report::text::clean;
 use crate::sys::signals::SignalFd;
 
+use super::beside::Beside;
+use super::clock::wall_now;
+use super::placement::{self, Placement, Unplaced};
 use super::request::{Ending, Refused, Request};
+
+/// The file in a run's directory to which the command may write its progress.
+pub const PROGRESS_FILE: &str = "progress.jsonl";
 
 /// Everything that a start needs.
 pub struct Prepared {
     /// What was asked for.
     pub request: Request,
-    /// What to say in the summary.
+    /// The run's id, with or without a record.
+    pub id: String,
+    /// The run's name.
+    pub name: String,
+    /// Where the record goes; None: nowhere.
+    pub dir: Option<RunDir>,
+    /// The changes of the child's environment.
+    pub env: Vec<EnvChange>,
+    /// Which GPUs.
+    pub placement: Placement,
+    /// What went wrong so far, for the summary.
     pub notes: Vec<String>,
 }
 
@@ -24,31 +46,189 @@ pub enum Unstarted {
     Signal(i32),
 }
 
+impl From<Unplaced> for Unstarted {
+    fn from(unplaced: Unplaced) -> Self {
+        match unplaced {
+            Unplaced::Refused(refused) => Self::Refused(refused),
+            Unplaced::Signal(signal) => Self::Signal(signal),
+        }
+    }
+}
+
 /// Prepares a run.
 pub fn prepare(
     request: Request,
-    _streams: &Streams,
-    _sentinel: Option<&Sentinel>,
-    _arrivals: &SignalFd,
-    notes: Vec<String>,
+    streams: &Streams,
+    beside: Option<&Beside>,
+    arrivals: &SignalFd,
+    mut notes: Vec<String>,
 ) -> Result<Prepared, Unstarted> {
-    Ok(Prepared { request, notes })
+    let name = request
+        .name
+        .clone()
+        .unwrap_or_else(|| name::run_name(&request.argv));
+    // Wrong places are refused before anybody waits for a driver.
+    let (id, dir) = record_place(&request, &name, &mut notes).map_err(Unstarted::Refused)?;
+    match placement::place(&request, beside, arrivals) {
+        Ok(placement) => {
+            let env = environment(
+                &request,
+                streams.stdout_piped,
+                &id,
+                dir.as_ref(),
+                placement.chosen.as_ref(),
+            );
+            Ok(Prepared {
+                request,
+                id,
+                name,
+                dir,
+                env,
+                placement,
+                notes,
+            })
+        }
+        Err(unplaced) => {
+            discard(dir);
+            Err(unplaced.into())
+        }
+    }
 }
 
-/// Shows what would be done.
-pub fn dry_run(_request: &Request) -> Result<Ending, Refused> {
-    Ok(Ending::Code(0))
+fn record_place(
+    request: &Request,
+    name: &str,
+    notes: &mut Vec<String>,
+) -> Result<(String, Option<RunDir>), Refused> {
+    let new_id = || run_id(&wall_now(), name, fastrand::u16(..));
+    if !request.record {
+        return Ok((new_id(), None));
+    }
+    match new_record(request.dir.as_deref(), new_id) {
+        Ok(dir) => Ok((dir.id().to_owned(), Some(dir))),
+        Err(error) if request.dir.is_some() => Err(Refused::own(error.to_string())),
+        Err(error) => {
+            notes.push(format!("no record is kept: {error}"));
+            Ok((new_id(), None))
+        }
+    }
+}
+
+fn new_record(dir: Option<&Path>, new_id: impl Fn() -> String) -> Result<RunDir, RecordError> {
+    let root = root_for_writing(dir)?;
+    let mut made = RunDir::create(&root, &new_id());
+    // Two runs of one name in one second share an id once in 65,536 times.
+    for _ in 0..3 {
+        if !matches!(made, Err(RecordError::Taken { .. })) {
+            break;
+        }
+        made = RunDir::create(&root, &new_id());
+    }
+    made
+}
+
+fn environment(
+    request: &Request,
+    stdout_is_pipe: bool,
+    id: &str,
+    dir: Option<&RunDir>,
+    chosen: Option<&Chosen>,
+) -> Vec<EnvChange> {
+    let profile = ProfileEnv::built_in();
+    let record = dir.map(|dir| RecordPaths {
+        id: id.to_owned(),
+        dir: dir.path().into(),
+        progress: dir.path().join(PROGRESS_FILE).into(),
+    });
+    env::environment(&EnvInputs {
+        inherited: &|name| std::env::var_os(name),
+        user: &request.env,
+        chosen,
+        profile: Some(&profile),
+        stdout_is_pipe,
+        record: record.as_ref(),
+        no_env: request.no_env,
+    })
+}
+
+fn discard(dir: Option<RunDir>) {
+    if let Some(dir) = dir {
+        // What can't be removed reads as a lost run; the refusal is worth more than that.
+        let _ = dir.remove();
+    }
 }
 
 impl Prepared {
     /// The changes of the child's environment.
     pub fn environment(&self) -> Vec<(OsString, OsString)> {
-        self.request.env.clone()
+        self.env
+            .iter()
+            .map(|change| (OsString::from(&change.name), change.value.clone()))
+            .collect()
     }
 
-    /// The one line before the start.
-    pub fn announce(&self) {}
+    /// The one line before the start, if there is something to say.
+    pub fn announce(&self) {
+        let said: Vec<&str> = self
+            .placement
+            .said
+            .iter()
+            .chain(&self.notes)
+            .map(String::as_str)
+            .collect();
+        if !self.request.quiet && !said.is_empty() {
+            // Our caller may have closed stderr; there is nobody to tell.
+            let _ = writeln!(io::stderr(), "gpuwatch: {}", clean(&said.join("; ")));
+        }
+    }
 
-    /// Forgets the record.
-    pub fn discard(self) {}
+    /// Nothing was started: no record stays.
+    pub fn discard(self) {
+        discard(self.dir);
+    }
+}
+
+/// `--dry-run`: what would be set and run. Starts nothing and leaves nothing.
+pub fn dry_run(request: &Request) -> Result<Ending, Refused> {
+    let arrivals = SignalFd::new(&crate::sys::signals::Mask::empty())
+        .map_err(|e| Refused::own(format!("can't read signals: {e}")))?;
+    let sentinel = crate::launch::sentinel::Sentinel::start(&[]).ok();
+    let beside = sentinel.map(Beside::new);
+    let placement = match placement::place(request, beside.as_ref(), &arrivals) {
+        Ok(placement) => placement,
+        Err(Unplaced::Refused(refused)) => return Err(refused),
+        Err(Unplaced::Signal(signal)) => return Ok(Ending::Signal(signal)),
+    };
+    if let Some(beside) = &beside {
+        beside.dismiss();
+    }
+    let streams = Streams::arrange(&request.argv);
+    let env = environment(
+        request,
+        streams.stdout_piped,
+        "",
+        None,
+        placement.chosen.as_ref(),
+    );
+    // A reader that has gone away needs no more.
+    let _ = io::stdout().write_all(plan_text(request, &placement, &env).as_bytes());
+    Ok(Ending::Code(0))
+}
+
+fn plan_text(request: &Request, placement: &Placement, env: &[EnvChange]) -> String {
+    let mut text = format!(
+        "command: {}\n",
+        clean(&argv::recorded(&request.argv).join(" "))
+    );
+    for said in &placement.said {
+        text.push_str(&format!("gpus: {}\n", clean(said)));
+    }
+    for (name, setting) in env::recorded(env) {
+        text.push_str(&format!(
+            "set: {name}={}  ({})\n",
+            clean(&setting.value),
+            clean(&setting.why)
+        ));
+    }
+    text
 }

@@ -12,7 +12,7 @@ pub struct Request {
     /// Which GPUs; None: the default, which gives way where no driver answers.
     pub gpus: Option<GpuChoice>,
     /// The user's own variables for the child.
-    pub env: Vec<(OsString, OsString)>,
+    pub env: Vec<(String, OsString)>,
     /// Set nothing but those.
     pub no_env: bool,
     /// Time between two samples.

@@ -16,6 +16,7 @@ use crate::model::{Exit, Tap};
 use crate::sys::process;
 use crate::sys::signals::{Arrived, Mask, SignalFd, suffer};
 
+use super::beside::Beside;
 use super::clock::RunClock;
 use super::prepare::{self, Prepared};
 use super::ring::Ring;
@@ -45,21 +46,23 @@ pub fn run(request: Request) -> Result<Ending, Refused> {
     let streams = Streams::arrange(&request.argv);
     notes.extend(streams.unwatched.clone());
     let kept: Vec<RawFd> = streams.sources.iter().map(|s| s.read.as_raw_fd()).collect();
-    let sentinel = Sentinel::start(&kept).ok();
+    let beside = Sentinel::start(&kept)
+        .ok()
+        .map(|sentinel| Arc::new(Beside::new(sentinel)));
 
-    let prepared = match prepare::prepare(request, &streams, sentinel.as_ref(), &arrivals, notes) {
+    let prepared = match prepare::prepare(request, &streams, beside.as_deref(), &arrivals, notes) {
         Ok(prepared) => prepared,
         Err(prepare::Unstarted::Refused(refused)) => return Err(refused),
         Err(prepare::Unstarted::Signal(signal)) => return Ok(Ending::Signal(signal)),
     };
     prepared.announce();
-    start(prepared, streams, sentinel, arrivals, inherited)
+    start(prepared, streams, beside, arrivals, inherited)
 }
 
 fn start(
     prepared: Prepared,
     mut streams: Streams,
-    sentinel: Option<Sentinel>,
+    beside: Option<Arc<Beside>>,
     arrivals: SignalFd,
     inherited: Mask,
 ) -> Result<Ending, Refused> {
@@ -76,35 +79,34 @@ fn start(
     };
     let clock = RunClock::start();
     streams.child_started();
-    let stdout_piped = streams.stdout_piped;
+    for signal in &prepared.placement.early {
+        child.signal(*signal);
+    }
     let ring = Arc::new(Ring::new(streams.sources.len()));
-    let layouts = Watching::layouts(&streams);
     let tap: Arc<dyn Tap> = ring.clone();
     let relays = Relays::start(std::mem::take(&mut streams.sources), &tap)
         .map_err(|e| Refused::own(format!("can't relay output: {e}")))?;
     let quiet = prepared.request.quiet;
-    let watchers = Watchers::start(
-        prepared,
-        Watching {
-            clock,
-            child: child.pid(),
-            ring,
-            layouts,
-            relays: relays.progress(),
-            stdout_piped,
-        },
-        sentinel.as_ref(),
-    );
-    let state = State::new(relays.progress().len() > 0, relays.has_terminal());
+    let watching = Watching {
+        clock,
+        child: child.pid(),
+        ring,
+        relays: relays.progress(),
+        beside: beside.clone(),
+    };
+    let watchers = Watchers::start(prepared, watching)
+        .map_err(|e| Refused::own(format!("can't start its threads: {e}")))?;
+    let state = State::new(!relays.progress().is_empty(), relays.has_terminal());
     let run = Run {
         child,
         relays,
         watchers,
-        sentinel,
+        beside,
         arrivals,
         early,
         state,
         quiet,
+        ended: None,
         finishing: None,
     };
     Ok(run.to_the_end())
@@ -115,11 +117,13 @@ struct Run {
     child: Child,
     relays: Relays,
     watchers: Watchers,
-    sentinel: Option<Sentinel>,
+    beside: Option<Arc<Beside>>,
     arrivals: SignalFd,
     early: Mask,
     state: State,
     quiet: bool,
+    /// When the child was seen to have ended.
+    ended: Option<Instant>,
     finishing: Option<Instant>,
 }
 
@@ -127,6 +131,9 @@ impl Run {
     fn to_the_end(mut self) -> Ending {
         loop {
             for happening in self.wait() {
+                if matches!(happening, Happening::ChildEnded(_)) {
+                    self.ended = Some(Instant::now());
+                }
                 for action in self.state.handle(happening) {
                     if let Action::Leave(exit) = action {
                         return self.leave(exit);
@@ -175,7 +182,9 @@ impl Run {
         }
         if ready[2] {
             for read_end in self.relays.newly_ended() {
-                self.watchers.release(self.sentinel.as_ref(), read_end);
+                if let Some(beside) = &self.beside {
+                    beside.release(read_end);
+                }
             }
             if self.relays.all_ended() {
                 happened.push(Happening::RelaysEnded);
@@ -208,22 +217,23 @@ impl Run {
             happened.extend(self.child.try_stopped().map(Happening::ChildStopped));
             happened.extend(self.child.try_reap().map(Happening::ChildEnded));
         }
-        let helper = self.sentinel.as_ref().map(Sentinel::pid);
-        child::reap_orphans(self.child.pid(), helper.as_slice());
+        let mut ours = self.watchers.own_children();
+        ours.extend(self.beside.as_ref().map(|b| b.sentinel().pid()));
+        child::reap_orphans(self.child.pid(), &ours);
     }
 
     /// Who else has this signal.
     fn place(&mut self, arrived: Arrived) -> Happening {
         let signal = arrived.signal;
-        let origin = signals::origin(arrived, self.sentinel.as_ref());
+        let origin = signals::origin(arrived, self.beside.as_ref().map(|b| b.sentinel()));
         let (reach, from) = match origin {
             Origin::Terminal => (Reach::Child, "terminal".to_owned()),
             Origin::Group => (Reach::Child, "group".to_owned()),
             Origin::Job(pid) => (Reach::FromJob, pid.to_string()),
             Origin::Alone(pid) => (Reach::UsAlone, pid.to_string()),
         };
-        if reach == Reach::Child {
-            self.watchers.consume(self.sentinel.as_ref(), signal);
+        if let (Reach::Child, Some(beside)) = (reach, &self.beside) {
+            beside.consume(signal);
         }
         let reach = if self.early.has(signal) {
             Reach::UsAlone
@@ -258,7 +268,8 @@ impl Run {
             Action::Drain => self.relays.drain(),
             Action::Finish(end) => {
                 self.finishing = Some(Instant::now());
-                self.watchers.finish(end);
+                self.watchers
+                    .finish(end, self.ended.unwrap_or_else(Instant::now));
             }
             // Taken out before.
             Action::Leave(_) => {}
@@ -272,8 +283,8 @@ impl Run {
             // Our caller may have closed stderr; there is nobody to tell.
             let _ = write!(std::io::stderr(), "{newline}{words}");
         }
-        if let Some(sentinel) = &self.sentinel {
-            self.watchers.dismiss(sentinel);
+        if let Some(beside) = &self.beside {
+            beside.dismiss();
         }
         match exit {
             Exit {

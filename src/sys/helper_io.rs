@@ -33,39 +33,9 @@ pub fn adopt(number: RawFd) -> io::Result<OwnedFd> {
     }
 }
 
-/// Takes a pending, blocked signal away from this process; false if it wasn't pending.
-pub fn consume_signal(signal: i32) -> bool {
-    let none = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: `sigemptyset` initialises the set that it is given.
-    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
-    // SAFETY: initialised above; an impossible number only makes the call fail.
-    if unsafe { libc::sigaddset(set.as_mut_ptr(), signal) } != 0 {
-        return false;
-    }
-    // SAFETY: a set and a time that live through the call; no information is asked for.
-    unsafe { libc::sigtimedwait(set.as_ptr(), std::ptr::null_mut(), &raw const none) == signal }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nix::sys::signal::{SigSet, Signal, raise};
-
-    #[test]
-    fn a_pending_signal_is_taken_once() {
-        let mut set = SigSet::empty();
-        set.add(Signal::SIGUSR2);
-        set.thread_block().unwrap();
-        // To this thread: other tests run in other threads.
-        raise(Signal::SIGUSR2).unwrap();
-        assert!(consume_signal(Signal::SIGUSR2 as i32));
-        assert!(!consume_signal(Signal::SIGUSR2 as i32));
-        assert!(!consume_signal(4711));
-    }
 
     #[test]
     fn what_nobody_opened_cannot_be_adopted() {

@@ -88,10 +88,3 @@ fn wait(kind: libc::idtype_t, id: u32, what: i32) -> Option<Change> {
         _ => Change::Stopped(status),
     })
 }
-
-/// Ends this process at once: no destructors, no exit handlers (a wedged library may hang in
-/// its own).
-pub fn exit_now(code: i32) -> ! {
-    // SAFETY: never returns, runs nothing of ours.
-    unsafe { libc::_exit(code) }
-}

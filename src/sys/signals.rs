@@ -145,15 +145,15 @@ pub fn send(pid: u32, signal: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes one pending, blocked signal out of this process.
-pub fn consume(signal: i32) {
+/// Takes one pending, blocked signal out of this process; false if it wasn't pending.
+pub fn consume(signal: i32) -> bool {
     let set = Mask::empty().with(signal);
     let now = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
     // SAFETY: the set and the time are valid for reading; no siginfo is asked for.
-    unsafe { libc::sigtimedwait(&raw const set.0, std::ptr::null_mut(), &raw const now) };
+    unsafe { libc::sigtimedwait(&raw const set.0, std::ptr::null_mut(), &raw const now) == signal }
 }
 
 /// Gives this signal its default disposition.
@@ -186,4 +186,23 @@ pub fn die_of(signal: i32) {
     unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) };
     restore_default(signal);
     suffer(signal);
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::signal::{SigSet, Signal, raise};
+
+    use super::*;
+
+    #[test]
+    fn a_pending_signal_is_taken_once() {
+        let mut set = SigSet::empty();
+        set.add(Signal::SIGUSR2);
+        set.thread_block().unwrap();
+        // To this thread: other tests run in other threads.
+        raise(Signal::SIGUSR2).unwrap();
+        assert!(consume(Signal::SIGUSR2 as i32));
+        assert!(!consume(Signal::SIGUSR2 as i32));
+        assert!(!consume(4711));
+    }
 }

@@ -90,10 +90,3 @@ fn check(rc: i32) -> io::Result<i32> {
         Ok(rc)
     }
 }
-
-/// Takes over a descriptor that was passed to this process by number.
-pub fn adopt(fd: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: F_GETFD takes no pointer; a number that isn't open is refused here.
-    check(unsafe { libc::fcntl(fd, libc::F_GETFD) })?;
-    owned(fd)
-}

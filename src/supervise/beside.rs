@@ -1,0 +1,97 @@
+//! The process beside us: first the sentinel, then (where GPUs are watched) the NVML helper.
+//! It may be spoken to from every thread; nothing here waits.
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::launch::sentinel::Sentinel;
+use crate::nvml::client::{Closed, HelperLink};
+use crate::nvml::protocol::{FromHelper, ToHelper, Watched};
+
+/// The process beside us.
+pub struct Beside {
+    sentinel: Sentinel,
+    helper: Mutex<Option<HelperLink>>,
+}
+
+impl Beside {
+    /// A sentinel that isn't the helper yet.
+    pub fn new(sentinel: Sentinel) -> Self {
+        Self {
+            sentinel,
+            helper: Mutex::new(None),
+        }
+    }
+
+    /// The sentinel.
+    pub fn sentinel(&self) -> &Sentinel {
+        &self.sentinel
+    }
+
+    /// Makes it the NVML helper, once.
+    pub fn become_helper(&self) -> std::io::Result<()> {
+        let mut helper = self.helper();
+        if helper.is_none() {
+            let socket = self.sentinel.become_helper()?;
+            *helper = Some(HelperLink::from_fd(OwnedFd::from(socket)));
+        }
+        Ok(())
+    }
+
+    /// To poll for what it says.
+    pub fn helper_fd(&self) -> Option<RawFd> {
+        use std::os::fd::AsFd;
+        self.helper().as_ref().map(|link| link.as_fd().as_raw_fd())
+    }
+
+    /// What the helper said since the last call.
+    pub fn receive(&self) -> Result<Vec<FromHelper>, Closed> {
+        self.helper()
+            .as_mut()
+            .map_or(Ok(Vec::new()), HelperLink::receive)
+    }
+
+    /// From now on look at these GPUs, at once and then in this interval.
+    pub fn watch(&self, gpus: Watched, interval: Duration) {
+        let interval_ms = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
+        self.tell(&ToHelper::Watch { gpus, interval_ms });
+    }
+
+    /// Take out a signal that was seen, so that the next one of its kind shows.
+    pub fn consume(&self, signal: i32) {
+        if !self.tell(&ToHelper::Consume { signal }) {
+            // Gone: then it is seen nowhere any more.
+            let _ = self.sentinel.consume(signal);
+        }
+    }
+
+    /// Close this read end: its relay has ended.
+    pub fn release(&self, read_end: RawFd) {
+        if !self.tell(&ToHelper::Release { fd: read_end }) {
+            // Gone: then it holds nothing.
+            let _ = self.sentinel.release(read_end);
+        }
+    }
+
+    /// End now: the run is over.
+    pub fn dismiss(&self) {
+        if !self.tell(&ToHelper::Bye) {
+            // Gone already.
+            let _ = self.sentinel.quit();
+        }
+    }
+
+    /// False where there is no helper to tell.
+    fn tell(&self, message: &ToHelper) -> bool {
+        // A helper that is gone needs no orders; whoever receives will notice.
+        self.helper()
+            .as_mut()
+            .map(|link| link.send(message))
+            .is_some()
+    }
+
+    fn helper(&self) -> MutexGuard<'_, Option<HelperLink>> {
+        self.helper.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,98 @@
+//! The thread that reads progress off what was relayed, and hands the bytes on to the record.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::launch::relay;
+use crate::model::{Event, Mark, Phase, ProgressChange, Stream};
+use crate::read::{Layout, Milestones, ProgressReader};
+
+use super::clock::RunClock;
+use super::progress::Progress;
+use super::ring::{Piece, Ring};
+use super::scribe::Desk;
+
+/// What it needs.
+pub struct Digest {
+    /// The run's clock.
+    pub clock: RunClock,
+    /// What was relayed.
+    pub ring: Arc<Ring>,
+    /// The relays, for the size of a terminal.
+    pub relays: Vec<Arc<relay::Progress>>,
+    /// Where training stands.
+    pub progress: Progress,
+    /// The record.
+    pub desk: Desk,
+}
+
+impl Digest {
+    /// Runs until the streams have ended.
+    pub fn run(self) {
+        let layout = |stream| {
+            let size = self
+                .relays
+                .iter()
+                .find(|r| r.stream() == stream)
+                .and_then(|r| r.size());
+            size.map_or(Layout::Plain, |(cols, rows)| Layout::Terminal {
+                cols,
+                rows,
+            })
+        };
+        let mut reader = ProgressReader::new(layout(Stream::Out), layout(Stream::Err));
+        let mut milestones = Milestones::default();
+        loop {
+            let taken = self.ring.take();
+            if taken.lost > 0 {
+                self.desk.output_lost(taken.lost);
+                let lost = Event::Dropped {
+                    what: "output".to_owned(),
+                    n: taken.lost,
+                };
+                self.desk.event(self.clock.now(), lost);
+            }
+            self.follow_sizes(&mut reader);
+            for piece in taken.pieces {
+                self.read(&mut reader, &mut milestones, piece);
+            }
+            if taken.over {
+                break;
+            }
+        }
+        let end = Instant::now();
+        let marks = reader.finish(Some(self.clock.elapsed_s(end)));
+        self.progress.shown(reader.state());
+        self.announce(&mut milestones, &marks, end);
+    }
+
+    fn read(&self, reader: &mut ProgressReader, milestones: &mut Milestones, piece: Piece) {
+        let t = self.clock.elapsed_s(piece.at);
+        let marks = reader.feed(piece.stream, Some(t), &piece.bytes);
+        if !marks.is_empty() {
+            self.progress.shown(reader.state());
+            self.announce(milestones, &marks, piece.at);
+        }
+        self.desk.output(piece.bytes);
+    }
+
+    fn announce(&self, milestones: &mut Milestones, marks: &[Mark], at: Instant) {
+        let changes: Vec<(ProgressChange, &Mark)> = marks
+            .iter()
+            .filter(|mark| mark.phase == Phase::Train)
+            .filter_map(|mark| Some((milestones.absorb(mark)?, mark)))
+            .collect();
+        for (change, mark) in changes {
+            self.desk
+                .event(self.clock.at(at), Event::progress(change, mark));
+        }
+    }
+
+    fn follow_sizes(&self, reader: &mut ProgressReader) {
+        for relay in &self.relays {
+            if let Some((cols, rows)) = relay.size() {
+                reader.resize(relay.stream(), cols, rows);
+            }
+        }
+    }
+}

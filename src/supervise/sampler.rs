@@ -1,0 +1,438 @@
+//! The thread that looks: at what the helper says of the GPUs, at the job's processes, at the
+//! host, once an interval. The helper's tick is the tick; where it fails to come, ours is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::eventfd::EventFd;
+
+use crate::launch::relay;
+use crate::model::{Event, GpuInfo, GpuSample, Inventory, Reading, Sample, Why};
+use crate::nvml::attribute;
+use crate::nvml::health::Health;
+use crate::nvml::protocol::{FromHelper, Watched};
+use crate::observe::{HostReader, JobTree, ProcFs, cgroup_root};
+use crate::report::Leftover;
+use crate::sys::streams::standard;
+
+use super::beside::Beside;
+use super::clock::{Drift, RunClock};
+use super::follow::Follower;
+use super::placement::Watch;
+use super::progress::Progress;
+use super::scribe::{Desk, Entry};
+
+/// How long the last look may wait for the helper.
+const LAST_LOOK: Duration = Duration::from_millis(150);
+/// A helper's tick may be this late before ours takes its place.
+const LEAST_SLACK: Duration = Duration::from_millis(300);
+/// So many changes of processes a tick are told one by one; a build forks thousands.
+const MOST_CHANGES: usize = 64;
+/// A reader that takes nothing for this long is worth a line.
+const BLOCKED: Duration = Duration::from_secs(5);
+
+/// What it needs.
+pub struct Setup {
+    /// The run's clock.
+    pub clock: RunClock,
+    /// Our PID, whose descendants are the job.
+    pub supervisor: u32,
+    /// The main process.
+    pub child: u32,
+    /// The process beside us, if there is one.
+    pub beside: Option<Arc<Beside>>,
+    /// Which GPUs are watched.
+    pub watch: Watch,
+    /// What the helper has said already.
+    pub heard: Vec<FromHelper>,
+    /// Whether that no GPU is watched was said before the start.
+    pub said_unwatched: bool,
+    /// Time between samples.
+    pub interval: Duration,
+    /// The relays.
+    pub relays: Vec<Arc<relay::Progress>>,
+    /// Where training stands.
+    pub progress: Progress,
+    /// What the command says itself.
+    pub follower: Option<Follower>,
+    /// The record.
+    pub desk: Desk,
+    /// Readable when the end has come.
+    pub finish: Arc<EventFd>,
+}
+
+/// The sampler.
+pub struct Sampler {
+    setup: Setup,
+    tree: JobTree,
+    host: HostReader,
+    health: Health,
+    drift: Drift,
+    watched: Vec<GpuInfo>,
+    baselines: BTreeMap<u32, Baseline>,
+    /// Whether ticks are to be expected from the helper.
+    ticking: bool,
+    attribution: Option<String>,
+    last: Instant,
+    blocked: bool,
+    /// What the job's processes held on GPUs at the last tick, MiB.
+    held: BTreeMap<u32, f64>,
+}
+
+/// The counters of a GPU when they were first read: they don't start at zero.
+#[derive(Clone, Copy, Default)]
+struct Baseline {
+    energy_j: Option<f64>,
+    ecc: Option<u64>,
+}
+
+impl Sampler {
+    /// Gets ready; nothing is read yet.
+    pub fn new(setup: Setup) -> Self {
+        let mut fs = ProcFs::default();
+        let main = fs.identity(setup.child).ok();
+        let ours: BTreeSet<u32> = setup.beside.iter().map(|b| b.sentinel().pid()).collect();
+        let tree = JobTree::new(fs, setup.supervisor, ours, main);
+        let host = HostReader::new(ProcFs::default(), cgroup_root(), None);
+        Self {
+            tree,
+            host,
+            health: Health::new(),
+            drift: Drift::default(),
+            watched: Vec::new(),
+            baselines: BTreeMap::new(),
+            ticking: false,
+            attribution: None,
+            last: Instant::now(),
+            blocked: false,
+            held: BTreeMap::new(),
+            setup,
+        }
+    }
+
+    /// Looks until the end, waits for the last of the output to be read, and looks once more.
+    /// Returns what outlived the child.
+    pub fn run(mut self, read_to_the_end: impl FnOnce()) -> Vec<Leftover> {
+        self.start_helper();
+        let heard = std::mem::take(&mut self.setup.heard);
+        self.sample(None);
+        heard.into_iter().for_each(|message| self.hear(message));
+        while !self.wait(self.next_due()) {
+            self.receive();
+            if Instant::now() >= self.next_due() {
+                self.overdue();
+            }
+        }
+        read_to_the_end();
+        self.last_look();
+        self.leftovers()
+    }
+
+    fn start_helper(&mut self) {
+        if self.setup.watch == Watch::Nothing {
+            return;
+        }
+        let started = self
+            .setup
+            .beside
+            .as_ref()
+            .map(|beside| beside.become_helper());
+        let why = match started {
+            Some(Ok(())) => return,
+            Some(Err(error)) => error.to_string(),
+            None => "its helper can't be started".to_owned(),
+        };
+        self.hear(FromHelper::Failed { why });
+    }
+
+    fn next_due(&self) -> Instant {
+        let interval = self.setup.interval;
+        let slack = if self.ticking {
+            (interval / 2).max(LEAST_SLACK)
+        } else {
+            Duration::ZERO
+        };
+        self.last + interval + slack
+    }
+
+    /// Waits for the helper or until then; true when the end has come.
+    fn wait(&self, until: Instant) -> bool {
+        let finish = PollFd::new(self.setup.finish.as_fd(), PollFlags::POLLIN);
+        let mut fds = vec![finish];
+        let helper = self.setup.beside.as_ref().and_then(|b| b.helper_fd());
+        fds.extend(helper.map(|fd| PollFd::new(standard(fd), PollFlags::POLLIN)));
+        // Rounded up, or the last millisecond would be spent spinning.
+        let left = until.saturating_duration_since(Instant::now()) + Duration::from_micros(999);
+        // Interrupted or not, everything is looked at again.
+        let _ = poll(
+            &mut fds,
+            PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX),
+        );
+        fds[0].any() == Some(true)
+    }
+
+    fn receive(&mut self) {
+        let Some(beside) = self.setup.beside.clone() else {
+            return;
+        };
+        match beside.receive() {
+            Ok(messages) => messages.into_iter().for_each(|message| self.hear(message)),
+            Err(_) => {
+                self.setup.beside = None;
+                self.ticking = false;
+                let events = self.health.gone();
+                self.tell(events);
+            }
+        }
+    }
+
+    fn hear(&mut self, message: FromHelper) {
+        let events = self.health.hear(&message);
+        self.tell(events);
+        match message {
+            FromHelper::Inventory(inventory) => self.meet(inventory),
+            FromHelper::Tick { gpus, .. } => {
+                // A look that was ordered before the run knew what to watch isn't its sample.
+                let ours = |g: &GpuSample| self.watched.iter().any(|w| w.index == g.index);
+                if !self.watched.is_empty() && gpus.iter().all(ours) {
+                    self.ticking = true;
+                    self.sample(Some(gpus));
+                }
+            }
+            FromHelper::Failed { why } => {
+                self.ticking = false;
+                if !std::mem::replace(&mut self.setup.said_unwatched, true) {
+                    self.problem(format!("no GPU is watched: {why}"));
+                }
+            }
+            FromHelper::Stuck { call, gpu, for_s } => {
+                let at = (self.setup.clock.elapsed_s(Instant::now()) - for_s).max(0.0);
+                let on = gpu.map_or_else(String::new, |gpu| format!(" on GPU {gpu}"));
+                self.problem(format!(
+                    "NVML stopped answering after {at:.0} s: {call}{on} has not returned"
+                ));
+            }
+            FromHelper::Unstuck => {}
+        }
+    }
+
+    /// What there is, and so what to watch.
+    fn meet(&mut self, inventory: Inventory) {
+        let indices = self.setup.watch.resolve(&inventory);
+        let watched: Vec<GpuInfo> = inventory
+            .gpus
+            .iter()
+            .filter(|g| indices.contains(&g.index))
+            .cloned()
+            .collect();
+        if let (Some(beside), false) = (&self.setup.beside, watched.is_empty()) {
+            let gpus = watched.iter().map(|g| g.index).collect();
+            beside.watch(Watched::These(gpus), self.setup.interval);
+        }
+        self.watched.clone_from(&watched);
+        self.setup
+            .desk
+            .put(Entry::Gpus(Box::new((inventory, watched))));
+    }
+
+    /// No tick of the helper came in time.
+    fn overdue(&mut self) {
+        if self.ticking {
+            let events = self.health.silent(self.last.elapsed().as_secs_f64());
+            self.tell(events);
+        }
+        self.sample(None);
+    }
+
+    /// One tick. Without readings of the GPUs theirs are missing, not stale.
+    fn sample(&mut self, gpus: Option<Vec<GpuSample>>) {
+        self.last = Instant::now();
+        let gpus = gpus.unwrap_or_else(|| self.watched.iter().map(unread).collect());
+        let elapsed_s = self.setup.clock.elapsed_s(self.last);
+        let job = self.tree.tick(elapsed_s);
+        let host = self.host.tick(elapsed_s);
+        if let Some(follower) = &mut self.setup.follower {
+            follower.look(&self.setup.progress);
+        }
+        let shares: Vec<_> = gpus
+            .iter()
+            .map(|gpu| attribute::share(gpu, &job.pids))
+            .collect();
+        self.remember(&gpus, &job.pids);
+        let bases: Vec<_> = gpus.iter().map(|gpu| self.since_start(gpu)).collect();
+        let sample = Sample {
+            stamp: self.setup.clock.at(self.last),
+            job_mem_mib: shares.iter().map(|s| s.mem_mib.clone()).collect(),
+            job_sm_pct: shares.into_iter().map(|s| s.sm_pct).collect(),
+            energy_j: bases.iter().map(|b| b.0.clone()).collect(),
+            ecc_uncorrected: bases.into_iter().map(|b| b.1).collect(),
+            gpus,
+            job: job.sample,
+            host: host.sample.clone(),
+            out_bytes: self.setup.relays.iter().map(|r| r.bytes()).sum(),
+            progress: self.setup.progress.now(),
+        };
+        self.setup.desk.put(Entry::Sample(Box::new(sample)));
+        let mut events: Vec<Event> = job
+            .changes
+            .iter()
+            .take(MOST_CHANGES)
+            .map(|change| change.event())
+            .collect();
+        if let Some(n) = job
+            .changes
+            .len()
+            .checked_sub(MOST_CHANGES)
+            .filter(|n| *n > 0)
+        {
+            events.push(Event::Dropped {
+                what: "process events".to_owned(),
+                n: n as u64,
+            });
+        }
+        events.extend(host.event());
+        events.extend(self.drift.look());
+        events.extend(self.blocked_reader());
+        self.tell(events);
+    }
+
+    /// Energy and ECC errors of a GPU since the run's first reading of them.
+    fn since_start(&mut self, gpu: &GpuSample) -> (Reading<f64>, Reading<u64>) {
+        let base = self.baselines.entry(gpu.index).or_default();
+        base.energy_j = base.energy_j.or(gpu.energy_total_j.get());
+        base.ecc = base.ecc.or(gpu.ecc_uncorrected_total.get());
+        let (energy, ecc) = (base.energy_j.unwrap_or(0.0), base.ecc.unwrap_or(0));
+        // A counter that fell was reset with the driver: what it was is lost.
+        (
+            gpu.energy_total_j
+                .clone()
+                .map(|now| (now - energy).max(0.0)),
+            gpu.ecc_uncorrected_total
+                .clone()
+                .map(|now| now.saturating_sub(ecc)),
+        )
+    }
+
+    fn remember(&mut self, gpus: &[GpuSample], pids: &BTreeSet<u32>) {
+        if gpus.iter().any(|gpu| gpu.processes.value().is_none()) {
+            return;
+        }
+        self.held.clear();
+        for process in gpus.iter().filter_map(|g| g.processes.value()).flatten() {
+            if let (true, Some(mib)) = (pids.contains(&process.pid), process.mem_mib.get()) {
+                *self.held.entry(process.pid).or_default() += mib;
+            }
+        }
+        let now = attribute::attribution(gpus, pids);
+        // What was uncertain once stays so: the record is only as sure as its worst tick.
+        let surer = self.attribution.as_deref().is_some_and(|a| a != "exact");
+        if now.is_some() && now != self.attribution && !surer {
+            self.attribution.clone_from(&now);
+            self.setup
+                .desk
+                .put(Entry::Attribution(now.unwrap_or_default()));
+        }
+    }
+
+    fn blocked_reader(&mut self) -> Option<Event> {
+        let longest = self
+            .setup
+            .relays
+            .iter()
+            .map(|r| r.blocked_for())
+            .max()
+            .unwrap_or_default();
+        let was = std::mem::replace(&mut self.blocked, longest >= BLOCKED);
+        (self.blocked && !was).then(|| Event::Relay {
+            blocked_s: (longest.as_secs_f64() * 10.0).round() / 10.0,
+        })
+    }
+
+    fn tell(&self, events: Vec<Event>) {
+        let stamp = self.setup.clock.at(self.last);
+        for event in events {
+            if let Event::Gpu {
+                gpu,
+                change: crate::model::GpuChange::Lost,
+                ..
+            } = &event
+            {
+                self.problem(format!("GPU {gpu} was lost after {:.0} s", stamp.elapsed_s));
+            }
+            self.setup.desk.event(stamp.clone(), event);
+        }
+    }
+
+    fn problem(&self, text: String) {
+        self.setup.desk.put(Entry::Problem(text));
+    }
+
+    /// The last sample, with what the GPUs do now.
+    fn last_look(&mut self) {
+        let before = self.last;
+        if let (true, Some(beside)) = (self.ticking, self.setup.beside.clone()) {
+            let gpus = self.watched.iter().map(|g| g.index).collect();
+            beside.watch(Watched::These(gpus), self.setup.interval);
+            let until = Instant::now() + LAST_LOOK;
+            while self.last == before && Instant::now() < until {
+                self.wait_for_helper(until);
+                self.receive();
+            }
+        }
+        if self.last == before {
+            self.sample(None);
+        }
+    }
+
+    fn wait_for_helper(&self, until: Instant) {
+        let Some(fd) = self.setup.beside.as_ref().and_then(|b| b.helper_fd()) else {
+            return;
+        };
+        let left = until.saturating_duration_since(Instant::now());
+        let limit = PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO);
+        // As in `wait`.
+        let _ = poll(&mut [PollFd::new(standard(fd), PollFlags::POLLIN)], limit);
+    }
+
+    fn leftovers(mut self) -> Vec<Leftover> {
+        let found = self.tree.leftovers();
+        found
+            .into_iter()
+            .map(|left| Leftover {
+                pid: left.id.pid,
+                gpu_mem_mib: self.held.get(&left.id.pid).copied(),
+                name: Some(left.name),
+                ended: false,
+            })
+            .collect()
+    }
+}
+
+/// A watched GPU of which nothing was read.
+fn unread(gpu: &GpuInfo) -> GpuSample {
+    fn missing<T>() -> Reading<T> {
+        Reading::Missing(Why::TimedOut)
+    }
+    GpuSample {
+        index: gpu.index,
+        util_pct: missing(),
+        mem_util_pct: missing(),
+        mem_used_mib: missing(),
+        mem_total_mib: missing(),
+        temp_c: missing(),
+        power_w: missing(),
+        power_limit_w: missing(),
+        energy_total_j: missing(),
+        sm_clock_mhz: missing(),
+        throttle: missing(),
+        pcie_mb_s: missing(),
+        ecc_uncorrected_total: missing(),
+        sm_active_pct: missing(),
+        tensor_active_pct: missing(),
+        dram_active_pct: missing(),
+        processes: missing(),
+    }
+}

@@ -1,0 +1,369 @@
+//! The thread that writes: everything that goes to the run's directory passes through here,
+//! so that a slow disk holds up nothing else. Whoever hands something over never waits.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::model::{
+    Event, GitState, GpuInfo, Inventory, Logged, ProgressState, RunRecord, RunState, Sample,
+    SourceState, Stamp,
+};
+use crate::record::{
+    EventWriter, FindingFold, IndexEntry, OutputLog, RecordError, RunDir, SampleWriter,
+    SummaryBuilder, index, rounded,
+};
+use crate::report::{Kept, Leftover, Notes, summary};
+
+use super::state::End;
+
+/// Entries that may wait for the disk: a minute and more of a lively run.
+const ENTRIES: usize = 4096;
+/// Bytes of output that may wait for the disk.
+const OUTPUT_BYTES: usize = 8 << 20;
+
+/// What is handed over.
+pub enum Entry {
+    /// Output, as relayed.
+    Output(Vec<u8>),
+    /// Output that was lost before it came here.
+    OutputLost(u64),
+    /// One tick.
+    Sample(Box<Sample>),
+    /// Something that happened.
+    Event(Logged),
+    /// What the driver says is there, and which of it is watched.
+    Gpus(Box<(Inventory, Vec<GpuInfo>)>),
+    /// How well the job can be told from others.
+    Attribution(String),
+    /// The work tree's state.
+    Git(GitState),
+    /// A sentence for the summary.
+    Problem(String),
+    /// Somebody asked the run to end.
+    Cancelling,
+    /// The end: nothing comes after it.
+    Final(Box<Final>),
+}
+
+/// How it ended.
+pub struct Final {
+    /// The child's end and what it means.
+    pub end: End,
+    /// When.
+    pub ended: Stamp,
+    /// Where training stood.
+    pub progress: ProgressState,
+    /// Processes that outlived the child.
+    pub leftovers: Vec<Leftover>,
+}
+
+/// The desk on which things are laid for the scribe.
+#[derive(Clone)]
+pub struct Desk {
+    entries: SyncSender<Entry>,
+    /// Bytes of output that wait.
+    held: Arc<AtomicUsize>,
+    /// Samples and events that found the desk full.
+    lost: Arc<AtomicU64>,
+}
+
+impl Desk {
+    /// A desk and the scribe's side of it.
+    pub fn new() -> (Self, Tray) {
+        let (entries, inbox) = sync_channel(ENTRIES);
+        let held = Arc::new(AtomicUsize::new(0));
+        let lost = Arc::new(AtomicU64::new(0));
+        let desk = Self {
+            entries,
+            held: Arc::clone(&held),
+            lost: Arc::clone(&lost),
+        };
+        (desk, Tray { inbox, held, lost })
+    }
+
+    /// Output, as relayed.
+    pub fn output(&self, bytes: Vec<u8>) {
+        let n = bytes.len();
+        if self.held.fetch_add(n, Ordering::Relaxed) + n > OUTPUT_BYTES {
+            self.held.fetch_sub(n, Ordering::Relaxed);
+            self.output_lost(n as u64);
+        } else if let Err(TrySendError::Full(_)) = self.entries.try_send(Entry::Output(bytes)) {
+            self.held.fetch_sub(n, Ordering::Relaxed);
+            self.output_lost(n as u64);
+        }
+    }
+
+    /// So many bytes of output are missing from here on.
+    pub fn output_lost(&self, n: u64) {
+        self.put(Entry::OutputLost(n));
+    }
+
+    /// Something happened.
+    pub fn event(&self, stamp: Stamp, event: Event) {
+        self.put(Entry::Event(Logged { stamp, event }));
+    }
+
+    /// Anything else.
+    pub fn put(&self, entry: Entry) {
+        if let Err(TrySendError::Full(_)) = self.entries.try_send(entry) {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The scribe's side of the desk.
+pub struct Tray {
+    inbox: Receiver<Entry>,
+    held: Arc<AtomicUsize>,
+    lost: Arc<AtomicU64>,
+}
+
+/// What to say at the end; there before the last slow steps, and readable by others.
+pub type LastWords = Arc<Mutex<Option<String>>>;
+
+/// The scribe.
+pub struct Scribe {
+    dir: Option<RunDir>,
+    /// Whether commands find the record without `--dir`.
+    at_home: bool,
+    record: RunRecord,
+    files: Option<Files>,
+    summary: SummaryBuilder,
+    findings: FindingFold,
+    problems: Vec<String>,
+    last_stamp: Stamp,
+    words: LastWords,
+}
+
+struct Files {
+    samples: SampleWriter,
+    events: EventWriter,
+    output: OutputLog,
+    /// Files that failed: said once.
+    failed: BTreeSet<&'static str>,
+}
+
+impl Files {
+    fn create(dir: &RunDir) -> Result<Self, RecordError> {
+        Ok(Self {
+            samples: SampleWriter::create(dir.path())?,
+            events: EventWriter::create(dir.path())?,
+            output: OutputLog::create(dir.path())?,
+            failed: BTreeSet::new(),
+        })
+    }
+}
+
+impl Scribe {
+    /// For this run; `problems` are said in the summary.
+    pub fn new(
+        dir: Option<RunDir>,
+        at_home: bool,
+        record: RunRecord,
+        problems: Vec<String>,
+        words: LastWords,
+    ) -> Self {
+        Self {
+            dir,
+            at_home,
+            record,
+            files: None,
+            summary: SummaryBuilder::default(),
+            findings: FindingFold::default(),
+            problems,
+            last_stamp: Stamp::default(),
+            words,
+        }
+    }
+
+    /// Writes until the end.
+    pub fn run(mut self, tray: &Tray) {
+        self.open();
+        while let Ok(entry) = tray.inbox.recv() {
+            match entry {
+                Entry::Final(last) => {
+                    self.say_lost(tray);
+                    self.close(*last);
+                    return;
+                }
+                other => self.take(other, tray),
+            }
+        }
+    }
+
+    fn open(&mut self) {
+        let Some(dir) = &self.dir else { return };
+        match Files::create(dir) {
+            Ok(files) => self.files = Some(files),
+            Err(error) => self
+                .problems
+                .push(format!("the record is incomplete: {error}")),
+        }
+        self.write_run();
+    }
+
+    fn take(&mut self, entry: Entry, tray: &Tray) {
+        match entry {
+            Entry::Output(bytes) => {
+                tray.held.fetch_sub(bytes.len(), Ordering::Relaxed);
+                self.write("output.log", |files| files.output.write(&bytes));
+            }
+            Entry::OutputLost(n) => {
+                if let Some(files) = &mut self.files {
+                    files.output.dropped(n);
+                }
+            }
+            Entry::Sample(sample) => self.sample(&sample),
+            Entry::Event(logged) => self.event(&logged),
+            Entry::Gpus(found) => self.gpus(*found),
+            Entry::Attribution(text) => self.record.attribution = Some(text),
+            Entry::Git(git) => self.record.git = Some(git),
+            Entry::Problem(text) => self.problem(text),
+            Entry::Cancelling => {
+                self.record.state = RunState::Cancelled;
+                self.write_run();
+            }
+            // `run` keeps it for itself.
+            Entry::Final(_) => {}
+        }
+    }
+
+    fn sample(&mut self, sample: &Sample) {
+        self.last_stamp.clone_from(&sample.stamp);
+        self.summary.absorb(&rounded(sample));
+        self.write("samples.csv", |files| files.samples.append(sample));
+    }
+
+    fn event(&mut self, logged: &Logged) {
+        self.last_stamp.clone_from(&logged.stamp);
+        self.findings.absorb(logged);
+        self.write("events.jsonl", |files| files.events.append(logged));
+    }
+
+    fn gpus(&mut self, (inventory, watched): (Inventory, Vec<GpuInfo>)) {
+        self.record.driver = inventory.driver;
+        self.record.cuda = inventory.cuda;
+        if let Some(files) = &mut self.files {
+            files.samples.name_gpus(&watched);
+        }
+        self.record.gpus = watched;
+        self.write_run();
+    }
+
+    fn problem(&mut self, text: String) {
+        if !self.problems.contains(&text) {
+            self.problems.push(text);
+        }
+    }
+
+    fn say_lost(&mut self, tray: &Tray) {
+        let n = tray.lost.load(Ordering::Relaxed);
+        if n > 0 {
+            let stamp = self.last_stamp.clone();
+            self.event(&Logged {
+                stamp,
+                event: Event::Dropped {
+                    what: "events".to_owned(),
+                    n,
+                },
+            });
+            self.problem(format!(
+                "{n} entries of the record were lost: the disk was too slow"
+            ));
+        }
+    }
+
+    /// Writes to one file; its first failure is said, and the run goes on.
+    fn write(
+        &mut self,
+        file: &'static str,
+        action: impl FnOnce(&mut Files) -> Result<(), RecordError>,
+    ) {
+        let Some(files) = &mut self.files else { return };
+        let Err(error) = action(files) else { return };
+        if !files.failed.insert(file) {
+            return;
+        }
+        let text = error.to_string();
+        self.problem(format!("the record is incomplete: {text}"));
+        let event = Event::Source {
+            name: file.to_owned(),
+            state: SourceState::Failed,
+            why: Some(text),
+        };
+        let logged = Logged {
+            stamp: self.last_stamp.clone(),
+            event,
+        };
+        if let Some(files) = &mut self.files
+            && files.events.append(&logged).is_err()
+        {
+            // The summary has the reason; there is nowhere else to put it.
+            files.failed.insert("events.jsonl");
+        }
+    }
+
+    fn write_run(&mut self) {
+        let Some(dir) = &self.dir else { return };
+        if let Err(error) = dir.write_run(&self.record) {
+            self.problem(format!("the record is incomplete: {error}"));
+        }
+    }
+
+    fn close(&mut self, last: Final) {
+        let duration = Some(last.ended.elapsed_s);
+        self.record.summary = self.summary.finish(duration, &last.progress);
+        self.record.ended = Some(last.ended.time);
+        self.record.state = last.end.state;
+        self.record.exit = last.end.exit;
+        self.record.verdict.outcome = Some(last.end.outcome);
+        if let Some(files) = self.files.take()
+            && let Err(error) = files.output.finish()
+        {
+            self.problem(format!("the record is incomplete: {error}"));
+        }
+        self.write_run();
+        self.say(&last.leftovers);
+        self.index();
+        // The index may have something to add.
+        self.say(&last.leftovers);
+    }
+
+    fn say(&self, leftovers: &[Leftover]) {
+        let path = self
+            .dir
+            .as_ref()
+            .map(|dir| dir.path().to_string_lossy().into_owned());
+        let kept = match &path {
+            Some(path) if self.at_home => Kept::Here(path),
+            Some(path) => Kept::Elsewhere(path),
+            None => Kept::Nowhere,
+        };
+        let notes = Notes {
+            kept,
+            findings: self.findings.list(),
+            problems: &self.problems,
+            leftovers,
+        };
+        let words = summary(&self.record, &notes);
+        *self.words.lock().unwrap_or_else(PoisonError::into_inner) = Some(words);
+    }
+
+    fn index(&mut self) {
+        let Some(dir) = &self.dir else { return };
+        let Some(root) = dir.path().parent() else {
+            return;
+        };
+        let entry = IndexEntry::new(&self.record, self.findings.names(), dir.path());
+        match index::append(root, &entry) {
+            Ok(None) => {}
+            Ok(Some(aside)) => self.problem(format!(
+                "the index of runs was unreadable and is kept as {}",
+                aside.display()
+            )),
+            Err(error) => self.problem(error.to_string()),
+        }
+    }
+}
