@@ -86,7 +86,7 @@ fn ask() -> Result<Answer, String> {
                 }
                 FromHelper::Failed { why } => return Err(why),
                 // Whoever waits no longer than a hang takes to be noticed sees it by himself.
-                FromHelper::Stuck { .. } | FromHelper::Unstuck => {}
+                FromHelper::Stuck { .. } | FromHelper::Unstuck | FromHelper::Xid { .. } => {}
                 FromHelper::Tick { gpus, .. } => {
                     let _ = link.send(&ToHelper::Bye);
                     return Ok(Answer {

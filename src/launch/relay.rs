@@ -115,8 +115,9 @@ impl Relays {
             noticed: AtomicBool::new(false),
         });
         if source.terminal.is_some() {
+            let pty = source.read.try_clone()?;
             self.sizes
-                .push((standard(source.to), source.read.try_clone()?));
+                .push((standard(source.to), pty, Arc::clone(&progress)));
         }
         let relay = Relay {
             read: source.read,

@@ -114,7 +114,9 @@ fn serve(mut socket: UnixStream, keep: &[RawFd]) -> i32 {
         let number = i32::from_ne_bytes(number);
         match what[0] {
             QUIT => return 0,
-            CONSUME => drop(consume(number)),
+            CONSUME => {
+                consume(number);
+            }
             RELEASE => drop(adopt(number)),
             _ => {
                 let error = become_helper(&socket, keep);
@@ -148,7 +150,9 @@ fn outlive(mut socket: UnixStream, error: &io::Error) -> i32 {
     let mut order = [0_u8; 512];
     if socket.write_all(said.as_bytes()).is_ok() {
         while socket.read(&mut order).is_ok_and(|n| n > 0) {
-            (1..=64).for_each(|signal| drop(consume(signal)));
+            (1..=64).for_each(|signal| {
+                consume(signal);
+            });
         }
     }
     thread::sleep(KEEP_AFTER_DEATH);

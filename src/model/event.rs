@@ -143,15 +143,21 @@ pub enum Event {
         /// Rank, if known.
         rank: Option<u32>,
         /// Epoch as displayed.
+        #[serde(default, with = "super::number")]
         epoch: Option<f64>,
         /// Total epochs.
+        #[serde(default, with = "super::number")]
         epochs: Option<f64>,
         /// Step as displayed.
         step: Option<u64>,
         /// Total steps.
         steps: Option<u64>,
         /// Percent as displayed.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(
+            default,
+            skip_serializing_if = "Option::is_none",
+            with = "super::number"
+        )]
         percent: Option<f64>,
         /// Loss as displayed.
         #[serde(default, skip_serializing_if = "Option::is_none")]

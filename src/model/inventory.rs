@@ -14,6 +14,7 @@ pub struct GpuInfo {
     /// Total memory in MiB.
     pub memory_mib: Option<u64>,
     /// The enforced power limit in W.
+    #[serde(default, with = "super::number")]
     pub power_limit_w: Option<f64>,
     /// The temperature in degrees Celsius at which the hardware slows down.
     pub slowdown_c: Option<u32>,

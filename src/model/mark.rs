@@ -37,7 +37,7 @@ impl Serialize for Metric {
         } else if self.0.is_infinite() {
             s.serialize_str(if self.0 > 0.0 { "inf" } else { "-inf" })
         } else {
-            s.serialize_f64(self.0)
+            super::number::put(self.0, s)
         }
     }
 }
@@ -77,14 +77,17 @@ pub struct Mark {
     /// The rank that a prefix names, if one does.
     pub rank: Option<u32>,
     /// Epoch as displayed; may be fractional.
+    #[serde(with = "super::number")]
     pub epoch: Option<f64>,
     /// Total epochs.
+    #[serde(with = "super::number")]
     pub epochs: Option<f64>,
     /// Step within the epoch (or of the run, where there are no epochs).
     pub step: Option<u64>,
     /// Total steps.
     pub steps: Option<u64>,
     /// Percent of whatever the display counts.
+    #[serde(with = "super::number")]
     pub percent: Option<f64>,
     /// Training loss.
     pub loss: Option<Metric>,
@@ -92,12 +95,16 @@ pub struct Mark {
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "metrics")]
     pub metrics: Vec<(String, Metric)>,
     /// Remaining seconds as displayed.
+    #[serde(with = "super::number")]
     pub eta_s: Option<f64>,
     /// Percent of the whole run, ours.
+    #[serde(with = "super::number")]
     pub overall_pct: Option<f64>,
     /// Remaining seconds of the whole run, ours.
+    #[serde(with = "super::number")]
     pub overall_eta_s: Option<f64>,
     /// Steps a second.
+    #[serde(with = "super::number")]
     pub rate: Option<f64>,
 }
 

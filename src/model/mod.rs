@@ -8,6 +8,7 @@
 mod event;
 mod inventory;
 mod mark;
+mod number;
 mod outcome;
 mod reading;
 mod record;

@@ -40,26 +40,35 @@ pub struct JobIds {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Seconds from start to end, suspend left out.
+    #[serde(default, with = "super::number")]
     pub duration_s: Option<f64>,
     /// Mean over samples and watched GPUs, %.
+    #[serde(default, with = "super::number")]
     pub gpu_util_pct_mean: Option<f64>,
     /// 95th percentile over samples and watched GPUs (nearest rank), %.
+    #[serde(default, with = "super::number")]
     pub gpu_util_pct_p95: Option<f64>,
     /// The most that the job held on all watched GPUs together at one tick, MiB.
+    #[serde(default, with = "super::number")]
     pub job_mem_mib_max: Option<f64>,
     /// Mean over ticks of the watched GPUs' power together, W.
+    #[serde(default, with = "super::number")]
     pub power_w_mean: Option<f64>,
     /// Energy of the watched GPUs together since the start, J.
+    #[serde(default, with = "super::number")]
     pub energy_j: Option<f64>,
     /// Last epoch as displayed.
+    #[serde(default, with = "super::number")]
     pub epoch: Option<f64>,
     /// Total epochs.
+    #[serde(default, with = "super::number")]
     pub epochs: Option<f64>,
     /// Last step as displayed.
     pub step: Option<u64>,
     /// Total steps.
     pub steps: Option<u64>,
     /// Percent of the whole run.
+    #[serde(default, with = "super::number")]
     pub overall_pct: Option<f64>,
 }
 

@@ -14,8 +14,9 @@ use nvml_wrapper::sys_exports::field_id::{
 use nvml_wrapper::{Device, Nvml};
 
 use super::desk::Desk;
+use super::gpm::Gpm;
 use super::plausible::{
-    FASTEST, HOTTEST, MOST_W, PcieCounters, believable, count, mib, rate, why, within,
+    FASTEST, HOTTEST, MOST_W, PcieCounters, activity, believable, count, mib, rate, why, within,
 };
 use super::processes::{self, Read};
 use super::quirks::{Quirks, Told};
@@ -49,6 +50,7 @@ enum Column {
     Graphics,
     Mps,
     Usage,
+    Gpm,
 }
 
 /// Something read now and then, and used in between.
@@ -88,7 +90,7 @@ pub struct Gauge<'n> {
     /// Set when a call of this tick found the GPU gone: the rest of the tick needn't ask.
     gone: Option<Why>,
     tick: u64,
-    respite: [u64; Column::Usage as usize + 1],
+    respite: [u64; Column::Gpm as usize + 1],
     /// `_v3` lists exist and are safe.
     v3: bool,
     /// Entries that sufficed for the lists so far.
@@ -100,6 +102,8 @@ pub struct Gauge<'n> {
     processes: Kept<Vec<GpuProcess>>,
     pcie: Option<PcieCounters>,
     sampled_us: u64,
+    gpm: Gpm<'n>,
+    activity: [Reading<f64>; 3],
 }
 
 impl<'n> Gauge<'n> {
@@ -123,7 +127,14 @@ impl<'n> Gauge<'n> {
             processes: Kept::default(),
             pcie: None,
             sampled_us: 0,
+            gpm: Gpm::default(),
+            activity: Default::default(),
         }
+    }
+
+    /// NVML's index of its GPU.
+    pub fn index(&self) -> u32 {
+        self.index
     }
 
     /// One look.
@@ -134,13 +145,11 @@ impl<'n> Gauge<'n> {
         self.open();
         let mut sample = GpuSample {
             index: self.index,
-            sm_active_pct: Reading::Missing(Why::NotSupported),
-            tensor_active_pct: Reading::Missing(Why::NotSupported),
-            dram_active_pct: Reading::Missing(Why::NotSupported),
             ..GpuSample::default()
         };
         self.read_device(now, &mut sample);
         self.read_slow(now, &mut sample);
+        self.read_activity(now, &mut sample);
         let total = sample.mem_total_mib.get().map(|mib| (mib * MIB) as u64);
         if self.processes.is_due(now, LIST_EVERY) || self.gone.is_some() {
             let list = self.read_processes(now, total);
@@ -264,6 +273,30 @@ impl<'n> Gauge<'n> {
         }
         sample.power_limit_w = self.limit.reading.clone();
         sample.ecc_uncorrected_total = self.ecc.reading.clone();
+    }
+
+    /// SM, tensor and DRAM activity over the last few seconds.
+    fn read_activity(&mut self, now: Instant, sample: &mut GpuSample) {
+        if self.gpm.is_due(now) || self.gone.is_some() {
+            let (nvml, mut gpm) = (self.nvml, std::mem::take(&mut self.gpm));
+            let found = self.ask(Column::Gpm, "nvmlGpmSampleGet", |d| {
+                gpm.sample(nvml, d, now)
+            });
+            match found {
+                Reading::Value(None) => {}
+                Reading::Value(Some(found)) => self.activity = found.map(activity),
+                Reading::Missing(why) => {
+                    self.activity = std::array::from_fn(|_| Reading::Missing(why.clone()));
+                    // What is told between this sample and the next wouldn't be true.
+                    gpm = Gpm::default();
+                }
+            }
+            self.gpm = gpm;
+        }
+        let [sm, tensor, dram] = self.activity.clone();
+        sample.sm_active_pct = sm;
+        sample.tensor_active_pct = tensor;
+        sample.dram_active_pct = dram;
     }
 
     /// Traffic since the last tick, from the byte counters: `nvmlDeviceGetPcieThroughput`

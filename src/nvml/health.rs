@@ -35,6 +35,11 @@ impl Health {
                 let why = format!("{call}{on} has not returned for {for_s:.1} s");
                 self.become_(SourceState::Slow, Some(why))
             }
+            FromHelper::Xid { gpu, code } => vec![Event::Gpu {
+                gpu: gpu.to_string(),
+                change: GpuChange::Xid,
+                code: Some(*code),
+            }],
             FromHelper::Tick { gpus, .. } => {
                 let mut events = self.become_(SourceState::Ok, None);
                 for gpu in gpus {

@@ -50,7 +50,7 @@ fn load(desk: &Desk, path: &OsStr) -> Result<Nvml, NvmlError> {
 /// Why NVML couldn't be initialised, and what to do about it.
 fn words(error: &NvmlError) -> String {
     match error {
-        NvmlError::LibloadingError(e) => format!("no NVIDIA driver library ({LIBRARY}): {e}"),
+        NvmlError::LibloadingError(e) => no_library(&e.to_string()),
         NvmlError::DriverNotLoaded => "the NVIDIA driver is not loaded".to_owned(),
         NvmlError::LibRmVersionMismatch => {
             "the NVIDIA driver in the kernel and its library have different versions: reboot, or reload the nvidia modules".to_owned()
@@ -63,6 +63,15 @@ fn words(error: &NvmlError) -> String {
         }
         other => format!("the NVIDIA driver could not be initialised: {other}"),
     }
+}
+
+/// The loader names the file once more in what it says.
+fn no_library(loader: &str) -> String {
+    let said = loader.trim_start_matches(LIBRARY).trim_start_matches(": ");
+    if said.starts_with("cannot open shared object file: No such file") {
+        return format!("this machine has no NVIDIA driver library ({LIBRARY})");
+    }
+    format!("the NVIDIA driver library ({LIBRARY}) can't be loaded: {said}")
 }
 
 /// The driver's and the GPUs' facts; `namespaced` says that we are in a container.

@@ -7,10 +7,12 @@
 //! supervisor's side and never touch NVML. The rest runs in the helper: `helper` is its
 //! main thread, `watcher` the thread that may hang, `desk` what the two share.
 
+mod alarms;
 pub mod attribute;
 pub mod client;
 mod desk;
 mod gauge;
+mod gpm;
 pub mod health;
 pub mod helper;
 mod inventory;

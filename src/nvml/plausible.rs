@@ -56,6 +56,15 @@ pub fn within(reading: Reading<f64>, most: f64) -> Reading<f64> {
     }
 }
 
+/// A percentage of GPM, which rounds and so may exceed 100 a little.
+pub fn activity(value: Result<f64, NvmlError>) -> Reading<f64> {
+    match value {
+        Ok(v) if v > 100.0 && v <= 101.0 => Reading::Value(100.0),
+        Ok(v) => within(Reading::Value(v), 100.0),
+        Err(error) => Reading::Missing(why(&error)),
+    }
+}
+
 /// NVML's own "not available" in a counter is no number.
 pub fn believable(reading: Reading<u64>) -> Reading<u64> {
     match reading {

@@ -25,6 +25,13 @@ pub enum FromHelper {
         /// In the order of the inventory.
         gpus: Vec<GpuSample>,
     },
+    /// The driver reported an error of a GPU.
+    Xid {
+        /// NVML's index.
+        gpu: u32,
+        /// Its number.
+        code: u64,
+    },
     /// A call has not returned for over three seconds; said once a hang.
     Stuck {
         /// NVML's name of it.
@@ -123,6 +130,7 @@ mod tests {
                 for_s: 3.5,
             },
             FromHelper::Unstuck,
+            FromHelper::Xid { gpu: 0, code: 79 },
         ] {
             there_and_back(&message);
         }

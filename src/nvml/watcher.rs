@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use nix::time::{ClockId, clock_gettime};
 use nvml_wrapper::Nvml;
 
+use super::alarms::Alarms;
 use super::desk::{Desk, Watch};
 use super::gauge::Gauge;
 use super::inventory;
@@ -52,6 +53,7 @@ fn is_namespaced() -> bool {
 fn tick_for_ever(desk: &Desk, nvml: &Nvml, inventory: &Inventory, quirks: Quirks) {
     let mut seen = 0;
     let mut gauges: Vec<Gauge<'_>> = Vec::new();
+    let mut alarms: Option<Alarms<'_>> = None;
     let mut schedule: Option<Schedule> = None;
     loop {
         let orders = desk.wait(seen, schedule.as_ref().map(Schedule::next));
@@ -59,16 +61,22 @@ fn tick_for_ever(desk: &Desk, nvml: &Nvml, inventory: &Inventory, quirks: Quirks
             seen = orders.number;
             schedule = orders.watch.as_ref().map(Schedule::new);
             let watched = orders.watch.map(|w| chosen(&w.gpus, inventory));
-            gauges = watched
-                .unwrap_or_default()
-                .into_iter()
-                .map(|index| Gauge::new(desk, nvml, index, quirks))
-                .collect();
+            let gauge = |index| Gauge::new(desk, nvml, index, quirks);
+            gauges = watched.iter().flatten().copied().map(gauge).collect();
+            desk.during("nvmlEventSetFree", None, || alarms = None);
             continue;
         }
         let mono_ms = monotonic_ms();
         let gpus = gauges.iter_mut().map(Gauge::read).collect();
         desk.say(&FromHelper::Tick { mono_ms, gpus });
+        // After the first tick, which somebody may be waiting for.
+        let alarms = alarms.get_or_insert_with(|| {
+            let watched: Vec<_> = gauges.iter().map(Gauge::index).collect();
+            Alarms::new(desk, nvml, &watched)
+        });
+        for (gpu, code) in alarms.take() {
+            desk.say(&FromHelper::Xid { gpu, code });
+        }
         if let Some(schedule) = &mut schedule {
             schedule.advance(Instant::now());
         }

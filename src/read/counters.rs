@@ -47,9 +47,11 @@ pub(super) fn body(tokens: &[Token<'_>]) -> usize {
     while let Some(t) = tokens.get(at) {
         let next = match t.kind {
             Kind::Opaque | Kind::Clock(_) => at + 1,
-            Kind::Word if words::is_level(t.text) => at + 1,
+            Kind::Word if words::is_level(t.text) || (at == 0 && is_glog(t.text)) => at + 1,
+            Kind::Int(_) if short_date(&tokens[at..]) => at + 3,
+            Kind::Int(_) if at > 0 && matches!(tokens[at - 1].kind, Kind::Clock(_)) => at + 1,
             Kind::Word if at > 0 && t.text.contains('.') => at + 1,
-            Kind::Mark('-' | '|' | ':' | '>' | ',') if at > 0 => at + 1,
+            Kind::Mark('-' | '|' | ':' | '>' | ',' | ']') if at > 0 => at + 1,
             Kind::Int(_) if at > 0 && tokens[at - 1].is(':') && !tokens[at - 1].gap => at + 1,
             Kind::Mark('[' | '(') => match prefix_group(&tokens[at..]) {
                 Some(len) => at + len,
@@ -60,6 +62,23 @@ pub(super) fn body(tokens: &[Token<'_>]) -> usize {
         at = next;
     }
     at
+}
+
+/// `11/30` before a clock: the month and the day.
+fn short_date(tokens: &[Token<'_>]) -> bool {
+    matches!(tokens, [_, slash, day, clock, ..]
+        if slash.is('/')
+            && !slash.gap
+            && matches!(day.kind, Kind::Int(_))
+            && matches!(clock.kind, Kind::Clock(_))
+            && clock.text.matches(':').count() == 2)
+}
+
+/// Google's log prefix: `I1130 12:00:00.123456 1234 train.py:100]`.
+fn is_glog(word: &str) -> bool {
+    word.len() == 5
+        && word.starts_with(['I', 'W', 'E', 'F'])
+        && word[1..].bytes().all(|b| b.is_ascii_digit())
 }
 
 /// `[2026-11-30 12:00:00,123]`, `[INFO]`, `[rank0]`, `[11/30 12:00:00 d2.utils]`: its length.
@@ -274,6 +293,16 @@ pub(super) fn without_total<'a>(tokens: &[Token<'a>]) -> Option<(u64, &'a str)> 
         let (factor, bytes) = words::scale(w[0].unit);
         (boxed && counted && !bytes).then_some(((n * factor) as u64, w[0].unit))
     })
+}
+
+/// Slurm's `srun --label`: `0: step 10/100`, before a line that names its counter.
+pub(super) fn labelled_rank(tokens: &[Token<'_>]) -> Option<u32> {
+    match (tokens.first()?.kind, tokens.get(1)?, tokens.get(2)?) {
+        (Kind::Int(n), colon, next) if colon.is(':') && !colon.gap && next.gap && n < 1e6 => {
+            Some(n as u32)
+        }
+        _ => None,
+    }
 }
 
 /// `[rank0]`, `Rank: 0`, `rank=0`, and mpirun's `[1,0]<stdout>`.

@@ -4,10 +4,9 @@
 //! counters, `key=value`, tables; the little that only one framework does is marked so. Must
 //! not know the screen, or what was read before (a table's header excepted).
 
-use crate::model::Phase;
-
 use super::counters::{self, Counter, Keyed};
 use super::reading::{EpochShown, Reading, StepShown};
+use super::screen::Line;
 use super::table::Table;
 use super::token::{Kind, Token, tokens};
 use super::values::{self, Value};
@@ -20,22 +19,23 @@ pub(super) struct Grammar {
 }
 
 /// A line and everything that was found on it.
-struct Parts<'a> {
-    tokens: &'a [Token<'a>],
+pub(super) struct Parts<'a> {
+    pub(super) tokens: &'a [Token<'a>],
     /// Where the message begins, behind time stamps, levels and ranks.
-    body: usize,
-    counters: Vec<Counter>,
-    keyed: Vec<Keyed>,
-    values: Vec<Value>,
+    pub(super) body: usize,
+    pub(super) counters: Vec<Counter>,
+    pub(super) keyed: Vec<Keyed>,
+    pub(super) values: Vec<Value>,
     /// The first bar.
-    bar: Option<usize>,
-    table: Option<&'a Table>,
+    pub(super) bar: Option<usize>,
+    pub(super) table: Option<&'a Table>,
 }
 
 impl Grammar {
     /// Remembers a table's header; called once for each complete line.
     pub fn notice(&mut self, line: &str) {
-        if !line.bytes().any(|b| b.is_ascii_digit())
+        let numbers = |w: &str| w.starts_with(|c: char| c.is_ascii_digit());
+        if !line.split_whitespace().any(numbers)
             && let Some(table) = Table::header(&tokens(line))
         {
             self.table = Some(table);
@@ -43,11 +43,12 @@ impl Grammar {
     }
 
     /// What this line says, if it shows progress.
-    pub fn read(&self, line: &str) -> Option<Reading> {
-        let tokens = tokens(line);
+    pub fn read(&self, line: &Line) -> Option<Reading> {
+        let tokens = tokens(&line.text);
         let parts = Parts::new(&tokens, self.table.as_ref());
         let mut reading = parts.reading()?;
-        if line.trim_start().starts_with('{') && !reading.source.ends_with("bar") {
+        reading.redrawn = line.redrawn;
+        if line.text.trim_start().starts_with('{') && !reading.source.ends_with("bar") {
             reading.source = "json";
         }
         Some(reading)
@@ -59,10 +60,12 @@ impl<'a> Parts<'a> {
         let body = counters::body(tokens);
         let counters = counters::find(tokens, body);
         let keyed = counters::keyed(tokens, &counters);
+        let mut values = values::find(tokens, &counters);
+        values.retain(|v| !keyed.iter().any(|k| (v.first..v.at).contains(&k.at)));
         Self {
             tokens,
             body,
-            values: values::find(tokens, &counters),
+            values,
             bar: tokens.iter().position(|t| t.kind == Kind::Bar),
             table: table.filter(|t| t.fits(tokens)),
             counters,
@@ -87,9 +90,13 @@ impl<'a> Parts<'a> {
         let rate = values::rate(self.tokens, self.bar.is_some())
             .filter(|_| !epoch.is_some_and(|e| e.done && step.is_none()));
         if epoch.is_none() && step.is_none() && percent.is_none() {
-            let alone = loss.is_some() && self.values.len() == 1 || self.is_boxed();
-            let said = (loss.is_some() && alone) || rate.is_some();
-            // Only what a tracker with progress may add to it.
+            // Only what adds to progress that is known already.
+            let fit = self
+                .values
+                .iter()
+                .filter_map(|v| words::loss_fit(&v.name))
+                .min();
+            let said = fit.is_some_and(|f| f <= 2) || rate.is_some();
             if !said {
                 return None;
             }
@@ -113,6 +120,12 @@ impl<'a> Parts<'a> {
         })
     }
 
+    fn rank(&self) -> Option<u32> {
+        let named = !self.keyed.is_empty() || self.counters.iter().any(|c| c.counts.is_some());
+        let label = || counters::labelled_rank(self.tokens).filter(|_| named);
+        counters::rank(self.tokens).or_else(label)
+    }
+
     fn epoch(&self) -> Option<EpochShown> {
         if let Some(c) = self
             .counters
@@ -134,6 +147,9 @@ impl<'a> Parts<'a> {
                 fractional: false,
             });
         }
+        if let Some((first, _)) = self.pair() {
+            return Some(first);
+        }
         let key = self.keyed.iter().find(|k| k.counts == Counts::Epochs)?;
         let firm = key.separated
             || key.words_before <= 4
@@ -150,15 +166,60 @@ impl<'a> Parts<'a> {
         })
     }
 
+    /// Two nameless numbers in brackets before a loss, `[0/5][50/1583]` or `[1, 2000]`, are an
+    /// epoch and a step.
+    fn pair(&self) -> Option<(EpochShown, StepShown)> {
+        if !self
+            .values
+            .iter()
+            .any(|v| v.name.to_lowercase().contains("loss"))
+        {
+            return None;
+        }
+        let epoch = |value, total| EpochShown {
+            value,
+            total,
+            done: false,
+            fractional: false,
+        };
+        if let [a, b, ..] = &self.counters[..]
+            && a.counts.is_none()
+            && b.counts.is_none()
+            && a.at == self.body + 1
+            && b.at == a.end + 2
+            && self.bar.is_none()
+        {
+            let step = StepShown {
+                total: b.total.map(|t| t as u64),
+                ..unnamed(b.n as u64)
+            };
+            return Some((epoch(a.n, a.total), step));
+        }
+        match self.tokens.get(self.body..self.body + 5)? {
+            [open, a, comma, b, close] if open.is('[') && comma.is(',') && close.is(']') => {
+                match (a.kind, b.kind) {
+                    (Kind::Int(a), Kind::Int(b)) if a >= 0.0 && b >= 0.0 => {
+                        Some((epoch(a, None), unnamed(b as u64)))
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
     /// A total that is named on the same line: `"step": 5, "total_steps": 40`.
     fn total(&self, of: Counts) -> Option<f64> {
         self.values
             .iter()
-            .find(|v| words::total(&v.name) == Some(of) && v.value >= 1.0)
-            .map(|v| v.value)
+            .find(|v| words::total(&v.name) == Some(of) && v.number >= 1.0)
+            .map(|v| v.number)
     }
 
     fn step(&self, epoch: Option<&EpochShown>) -> Option<StepShown> {
+        if let Some((_, step)) = self.pair() {
+            return Some(step);
+        }
         let named = |counts: Counts| self.counters.iter().find(move |c| c.counts == Some(counts));
         let counter = named(Counts::Steps)
             .or_else(|| self.counters.iter().find(|c| self.is_step(c, epoch)))
@@ -262,6 +323,11 @@ impl<'a> Parts<'a> {
             .iter()
             .any(|v| words::loss_fit(&v.name).is_some());
         let measured = has_loss || self.values.iter().any(|v| words::is_measure(&v.name));
+        let clocked = self
+            .tokens
+            .get(c.end)
+            .is_some_and(|t| matches!(t.kind, Kind::Clock(_)))
+            && self.tokens.get(c.end + 1).is_some_and(|t| t.is('<'));
         let timed = self.tokens.get(c.end).is_some_and(|t| t.is('-'))
             && self.tokens.get(c.end + 1).is_some_and(|t| t.unit == "s");
         (nameless && (epoch.is_some() || beside_percent || (first && (measured || timed))))
@@ -320,9 +386,9 @@ impl<'a> Parts<'a> {
                     && !words::is_rank(&v.name)
             })
             .take(values::MOST)
-            .map(|(_, v)| (v.name.clone(), v.value))
+            .map(|(_, v)| (v.name.clone(), v.number))
             .collect();
-        (best.map(|(_, i)| values[i].value), metrics)
+        (best.map(|(_, i)| values[i].number), metrics)
     }
 
     fn percent(&self, has_step: bool) -> Option<f64> {

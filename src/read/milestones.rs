@@ -77,7 +77,9 @@ impl Milestones {
                 return (!told).then_some(ProgressChange::EpochEnd);
             }
         }
-        let fell = matches!((before.step, now.step), (Some(was), Some(is)) if is < was);
+        // Behind a complete epoch the counter may start before the new epoch is named.
+        let begins = before.complete() && is.is_some() && now.steps == before.steps;
+        let fell = matches!((before.step, now.step), (Some(was), Some(is)) if is < was) && !begins;
         if fell {
             self.ended = None;
             return Some(ProgressChange::Reset);

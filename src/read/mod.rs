@@ -15,6 +15,7 @@
 //! of each `feed`, without its last word, which may be cut in two: such a mark may be missing
 //! when the bytes come in larger pieces, but it is never taken into account later.
 
+mod about;
 mod counters;
 mod grammar;
 mod hint;
@@ -22,6 +23,7 @@ mod milestones;
 mod pace;
 mod reading;
 mod screen;
+mod shown;
 mod table;
 mod terminal;
 mod token;
@@ -36,6 +38,7 @@ use crate::model::{Mark, Phase, ProgressState, Stream};
 pub use milestones::Milestones;
 
 use grammar::Grammar;
+use reading::Reading;
 use screen::Line;
 use terminal::Terminal;
 use tracker::Tracker;
@@ -73,6 +76,8 @@ pub struct ProgressReader {
 struct Channel {
     terminal: Terminal,
     grammar: Grammar,
+    /// What the line under the cursor says so far.
+    ahead: Option<Reading>,
 }
 
 /// The progress of each rank; rank 0 and output without a rank are the main one.
@@ -127,6 +132,7 @@ impl ProgressReader {
         let mut marks = Vec::new();
         for stream in [Stream::Out, Stream::Err] {
             let lines = self.channel(stream).terminal.finish();
+            self.channel(stream).ahead = None;
             self.take(stream, t, lines, &mut marks);
         }
         self.ahead = None;
@@ -141,42 +147,48 @@ impl ProgressReader {
     }
 
     fn take(&mut self, stream: Stream, t: Option<f64>, lines: Vec<Line>, marks: &mut Vec<Mark>) {
+        // What the other stream has under its cursor was told already: it stays in the mark.
+        let beside = self.channel(other(stream)).ahead.clone();
         for line in lines {
             let grammar = &mut self.channel(stream).grammar;
             grammar.notice(&line.text);
-            if let Some(mut reading) = grammar.read(&line.text) {
-                reading.redrawn = line.redrawn;
-                let mark = self.ranks.apply(reading, t, stream);
-                self.told.tell(mark, marks);
-            }
+            let Some(reading) = grammar.read(&line) else {
+                continue;
+            };
+            let mark = match &beside {
+                Some(beside) => {
+                    let mut shown = self.ranks.clone();
+                    self.ranks.apply(reading.clone(), t, stream);
+                    shown.apply(beside.clone(), t, other(stream));
+                    shown.apply(reading, t, stream)
+                }
+                None => self.ranks.apply(reading, t, stream),
+            };
+            self.told.tell(mark, marks);
         }
     }
 
     /// Reads the lines under the cursors ahead, on a copy of the state.
     fn look_ahead(&mut self, stream: Stream, t: Option<f64>, marks: &mut Vec<Mark>) {
+        self.channel(stream).look_ahead();
         self.ahead = None;
-        let other = match stream {
-            Stream::Out => Stream::Err,
-            Stream::Err => Stream::Out,
-        };
-        for at in [other, stream] {
-            let channel = self.channel(at);
-            let Some(line) = channel.terminal.pending() else {
+        for at in [other(stream), stream] {
+            let Some(reading) = self.channel(at).ahead.clone() else {
                 continue;
             };
-            let text = without_last_word(&line.text);
-            if !hint::may_matter(text.as_bytes()) {
-                continue;
-            }
-            if let Some(mut reading) = channel.grammar.read(text) {
-                reading.redrawn = line.redrawn;
-                let ranks = self.ahead.get_or_insert_with(|| self.ranks.clone());
-                let mark = ranks.apply(reading, t, at);
-                if at == stream {
-                    self.told.tell(mark, marks);
-                }
+            let ranks = self.ahead.get_or_insert_with(|| self.ranks.clone());
+            let mark = ranks.apply(reading, t, at);
+            if at == stream {
+                self.told.tell(mark, marks);
             }
         }
+    }
+}
+
+fn other(stream: Stream) -> Stream {
+    match stream {
+        Stream::Out => Stream::Err,
+        Stream::Err => Stream::Out,
     }
 }
 
@@ -185,12 +197,21 @@ impl Channel {
         Self {
             terminal: Terminal::new(layout, hint::may_matter),
             grammar: Grammar::default(),
+            ahead: None,
         }
+    }
+
+    fn look_ahead(&mut self) {
+        self.ahead = self.terminal.pending().and_then(|mut line| {
+            line.text.truncate(without_last_word(&line.text).len());
+            let matters = hint::may_matter(line.text.as_bytes());
+            matters.then(|| self.grammar.read(&line)).flatten()
+        });
     }
 }
 
 impl Ranks {
-    fn apply(&mut self, reading: reading::Reading, t: Option<f64>, stream: Stream) -> Option<Mark> {
+    fn apply(&mut self, reading: Reading, t: Option<f64>, stream: Stream) -> Option<Mark> {
         let rank = reading.rank.filter(|r| *r > 0);
         let room = self.others.len() < MOST_RANKS;
         let tracker = match rank {

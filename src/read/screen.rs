@@ -40,17 +40,29 @@ struct Row {
     cells: Vec<char>,
     /// The text goes on in the next row.
     wrapped: bool,
-    /// Changed since it was evaluated.
-    dirty: bool,
-    /// The text at hand is the evaluated one (its hash isn't known yet).
-    evaluated: bool,
+    state: State,
     /// Hash of the text as it was last evaluated.
     seen: u64,
     /// The cursor came back to it.
     revisited: bool,
 }
 
+/// Where a row stands between drawing and reading.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Clean,
+    /// Changed since it was evaluated.
+    Dirty,
+    /// First row of a line whose present text was evaluated (its hash isn't known yet).
+    Evaluated,
+}
+
 impl Row {
+    fn is_dirty(&self) -> bool {
+        self.state == State::Dirty
+    }
+
     fn clear(&mut self) {
         self.cells.clear();
         *self = Self {
@@ -128,7 +140,7 @@ impl Screen {
     /// cursor stands behind its last character (else the rest of it is old text).
     pub fn pending(&self) -> Option<Line> {
         let (first, last) = self.line_at(self.row);
-        if last != self.row || !self.rows.range(first..=last).any(|r| r.dirty) {
+        if last != self.row || !self.rows.range(first..=last).any(Row::is_dirty) {
             return None;
         }
         let text = self.text(first, last);
@@ -151,7 +163,7 @@ impl Screen {
         self.col == 0
             && len < self.cols
             && row.cells.is_empty()
-            && !row.dirty
+            && !row.is_dirty()
             && row.seen == 0
             && !row.revisited
             && self.region.is_none()
@@ -165,7 +177,9 @@ impl Screen {
         let row = &mut self.rows[self.row];
         row.cells.extend(ascii.iter().map(|b| char::from(*b)));
         let end = ascii.iter().rposition(|b| *b != b' ').map_or(0, |i| i + 1);
-        row.evaluated = end > 0;
+        if end > 0 {
+            row.state = State::Evaluated;
+        }
         if (self.wanted)(&ascii[..end]) {
             self.ready.push(Line {
                 text: ascii[..end].iter().map(|b| char::from(*b)).collect(),
@@ -341,12 +355,12 @@ impl Screen {
     /// The cursor leaves its line: what is new on it becomes ready.
     pub fn leave_line(&mut self) {
         let (first, last) = self.line_at(self.row);
-        if !self.rows.range(first..=last).any(|r| r.dirty) {
+        if !self.rows.range(first..=last).any(Row::is_dirty) {
             return;
         }
         let text = self.text(first, last);
         for row in self.rows.range_mut(first..=last) {
-            row.dirty = false;
+            row.state = State::Clean;
         }
         if text.is_empty() {
             return;
@@ -354,7 +368,7 @@ impl Screen {
         let row = &mut self.rows[first];
         let known = row.seen;
         let redrawn = row.revisited;
-        row.evaluated = true;
+        row.state = State::Evaluated;
         if known == 0 && !redrawn {
             self.offer(text, false);
             return;
@@ -384,12 +398,12 @@ impl Screen {
     /// The current row is about to change.
     fn touch(&mut self) {
         let (first, last) = self.line_at(self.row);
-        if self.rows[first].evaluated {
+        if self.rows[first].state == State::Evaluated {
             let text = self.text(first, last);
             self.rows[first].seen = hash(&text);
-            self.rows[first].evaluated = false;
+            self.rows[first].state = State::Clean;
         }
-        self.rows[self.row].dirty = true;
+        self.rows[self.row].state = State::Dirty;
     }
 
     /// One row down, scrolling at the bottom.

@@ -89,10 +89,10 @@ impl Table {
         named
             .filter(|(i, _)| Some(*i) != self.epoch && Some(*i) != self.step)
             .filter_map(|(_, (name, at))| {
-                let value = tokens[at].number().filter(|_| tokens[at].unit.is_empty())?;
+                let number = tokens[at].number().filter(|_| tokens[at].unit.is_empty())?;
                 Some(Value {
                     name: name.clone(),
-                    value,
+                    number,
                     first: at,
                     at,
                     separated: true,

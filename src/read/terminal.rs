@@ -255,3 +255,122 @@ impl Perform for Performer<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PLAIN: Layout = Layout::Plain;
+    const SMALL: Layout = Layout::Terminal { cols: 10, rows: 3 };
+
+    fn drawn(layout: Layout, bytes: &[u8]) -> Vec<String> {
+        let mut terminal = Terminal::new(layout, |_| true);
+        terminal.feed(bytes);
+        terminal.screen().lines()
+    }
+
+    fn read(layout: Layout, bytes: &[u8]) -> Vec<String> {
+        let mut terminal = Terminal::new(layout, |_| true);
+        let mut lines = terminal.feed(bytes);
+        lines.extend(terminal.finish());
+        lines.into_iter().map(|l| l.text).collect()
+    }
+
+    #[test]
+    fn controls_move_the_cursor() {
+        assert_eq!(drawn(PLAIN, b"abc\rX"), ["Xbc"]);
+        assert_eq!(drawn(PLAIN, b"abc\x08\x08X"), ["aXc"]);
+        assert_eq!(drawn(PLAIN, b"a\tb"), ["a       b"]);
+        assert_eq!(drawn(PLAIN, b"one\r\ntwo"), ["one", "two"]);
+        assert_eq!(drawn(PLAIN, b"one\ntwo\x1b[A\rX"), ["Xne", "two"]);
+        assert_eq!(drawn(PLAIN, b"a\x1b[3Cb\x1b[2Dc"), ["a  cb"]);
+        assert_eq!(drawn(PLAIN, b"a\nb\x1b[1;2Hc"), ["ac", "b"]);
+    }
+
+    #[test]
+    fn erasing() {
+        assert_eq!(drawn(PLAIN, b"abcdef\r\x1b[3C\x1b[K"), ["abc"]);
+        assert_eq!(drawn(PLAIN, b"abcdef\r\x1b[2C\x1b[1K"), ["   def"]);
+        assert_eq!(drawn(PLAIN, b"abc\ndef\x1b[2J"), ["", ""]);
+    }
+
+    #[test]
+    fn a_terminal_wraps_and_scrolls_and_a_pipe_does_not() {
+        assert_eq!(drawn(SMALL, b"0123456789abc"), ["0123456789", "abc"]);
+        assert_eq!(read(SMALL, b"0123456789abc\n"), ["0123456789abc"]);
+        assert_eq!(drawn(SMALL, b"1\n2\n3\n4"), ["2", "3", "4"]);
+        assert_eq!(drawn(PLAIN, &[b'x'; 5000])[0].len(), 4096);
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        let mut terminal = Terminal::new(SMALL, |_| true);
+        terminal.feed("第 4 轮".as_bytes());
+        assert_eq!(terminal.screen().cursor(), (0, 7));
+        assert_eq!(drawn(SMALL, "123456789轮".as_bytes()), ["123456789", "轮"]);
+        assert_eq!(
+            drawn(SMALL, "轮x\r ".as_bytes()),
+            ["  x"],
+            "half of it is overwritten"
+        );
+    }
+
+    #[test]
+    fn what_is_no_utf8_is_replaced_and_harms_nothing() {
+        assert_eq!(drawn(PLAIN, b"a\xffb\xe2\x82c"), ["a\u{fffd}b\u{fffd}c"]);
+        assert_eq!(drawn(PLAIN, b"\x1b]0;title\x07x"), ["x"]);
+        assert_eq!(drawn(PLAIN, b"\x1bP+q544e\x1b\\x"), ["x"]);
+        assert_eq!(read(PLAIN, b"\x1b]never ends\nEpoch 1/2\n"), ["Epoch 1/2"]);
+    }
+
+    #[test]
+    fn a_line_is_read_once_unless_it_changes() {
+        assert_eq!(read(PLAIN, b"1/3\r1/3\r2/3\r\n"), ["1/3", "2/3"]);
+        let block = b"a 1\nb 1\x1b[A\r\x1b[Ka 1\n\x1b[Kb 2\n";
+        assert_eq!(read(PLAIN, block), ["a 1", "b 1", "b 2"]);
+    }
+
+    fn cut(
+        layout: Layout,
+        bytes: &[u8],
+        cuts: &[usize],
+    ) -> (Vec<String>, (usize, usize), Vec<Line>) {
+        let mut terminal = Terminal::new(layout, |_| true);
+        let mut lines = Vec::new();
+        let mut at = 0;
+        for cut in cuts {
+            let next = at + cut % (bytes.len() - at + 1);
+            lines.extend(terminal.feed(&bytes[at..next]));
+            at = next;
+        }
+        lines.extend(terminal.feed(&bytes[at..]));
+        (terminal.screen().lines(), terminal.screen().cursor(), lines)
+    }
+
+    fn piece() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            4 => "[ -~]{0,24}".prop_map(String::into_bytes),
+            2 => "[━█第轮😀é]{1,3}".prop_map(String::into_bytes),
+            4 => prop::sample::select(vec![
+                "\n", "\r", "\r\n", "\x08", "\t", "\x1b[A", "\x1b[2B", "\x1b[K", "\x1b[2K", "\x1b[J",
+                "\x1b[3;4H", "\x1b[1;2r", "\x1bM", "\x1b[1m", "\x1b]0;t\x07", "\x1b7", "\x1b8", "\x1b[5C",
+            ]).prop_map(|s| s.as_bytes().to_vec()),
+            1 => prop::collection::vec(any::<u8>(), 0..6),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn the_screen_does_not_depend_on_the_cutting(
+            pieces in prop::collection::vec(piece(), 0..40),
+            cuts in prop::collection::vec(0usize..40, 0..40),
+            plain in any::<bool>(),
+        ) {
+            let bytes = pieces.concat();
+            let layout = if plain { PLAIN } else { SMALL };
+            prop_assert_eq!(cut(layout, &bytes, &cuts), cut(layout, &bytes, &[]));
+        }
+    }
+}

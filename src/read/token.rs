@@ -141,7 +141,7 @@ fn word(rest: &str, before: Option<&Token<'_>>, gap: bool) -> (Kind, usize, usiz
     let mut end = 0;
     let mut chars = rest.char_indices().peekable();
     while let Some((i, c)) = chars.next() {
-        let inside = matches!(c, '-' | '.' | '/' | '@')
+        let inside = matches!(c, '-' | '.' | '/' | '@' | '\'')
             && i > 0
             && chars
                 .peek()
@@ -345,8 +345,7 @@ fn bar(rest: &str, before: Option<&Token<'_>>, gap: bool) -> Option<usize> {
         return Some(len + 1);
     }
     let mut len = 0;
-    let mut count = 0;
-    for c in inside.chars() {
+    for (count, c) in inside.chars().enumerate() {
         if c == close {
             let blank = inside[..len].trim().is_empty() && c == '|' && count < 2 * SHORTEST_FRAME;
             return (count >= SHORTEST_FRAME && !blank).then_some(len + 2);
@@ -355,7 +354,63 @@ fn bar(rest: &str, before: Option<&Token<'_>>, gap: bool) -> Option<usize> {
             return None;
         }
         len += c.len_utf8();
-        count += 1;
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(line: &str) -> Vec<Kind> {
+        tokens(line).iter().map(|t| t.kind).collect()
+    }
+
+    #[test]
+    fn numbers_as_programs_write_them() {
+        assert_eq!(kinds("12"), [Kind::Int(12.0)]);
+        assert_eq!(kinds("1,234,567"), [Kind::Int(1_234_567.0)]);
+        assert_eq!(kinds("-1.5e-03"), [Kind::Float(-0.0015)]);
+        assert_eq!(kinds("84.07％"), [Kind::Percent(84.07)]);
+        assert_eq!(kinds("1:02:03"), [Kind::Clock(3723.0)]);
+        assert_eq!(tokens("49ms/step")[0].unit, "ms/step");
+        assert_eq!(tokens("147it")[0].unit, "it");
+        assert!(matches!(kinds("loss=nan")[..], [_, _, Kind::Float(n)] if n.is_nan()));
+    }
+
+    #[test]
+    fn what_counts_nothing() {
+        for text in [
+            "2026-11-30",
+            "2026/11/30",
+            "3.12.1",
+            "10.0.0.1:8080",
+            "0x7f00",
+        ] {
+            assert_eq!(kinds(text), [Kind::Opaque], "{text}");
+        }
+        assert_eq!(kinds("checkpoint-60"), [Kind::Word]);
+        assert_eq!(kinds("train.py"), [Kind::Word]);
+    }
+
+    #[test]
+    fn a_number_glued_to_its_name() {
+        assert_eq!(kinds("Epoch1"), [Kind::Word, Kind::Int(1.0)]);
+        assert_eq!(kinds("layer1"), [Kind::Word]);
+    }
+
+    #[test]
+    fn bars() {
+        for bar in [
+            "━━━━╸───",
+            "[=====>....]",
+            "[####----]",
+            "|###     |",
+            "⣿⣿⣿⣀",
+        ] {
+            assert_eq!(kinds(bar)[0], Kind::Bar, "{bar}");
+        }
+        assert_eq!(kinds("30%|#4        | 3/10")[1], Kind::Bar);
+        assert_eq!(kinds("[12]")[0], Kind::Mark('['));
+    }
 }

@@ -7,53 +7,7 @@ use crate::model::{Mark, Metric, Phase, ProgressState, Stream};
 
 use super::pace::Pace;
 use super::reading::{EpochShown, Reading, StepShown};
-
-/// What one phase shows.
-#[derive(Clone, Debug, Default)]
-struct Shown {
-    source: &'static str,
-    rank: Option<u32>,
-    epoch: Option<f64>,
-    epochs: Option<f64>,
-    step: Option<u64>,
-    steps: Option<u64>,
-    percent: Option<f64>,
-    loss: Option<f64>,
-    metrics: Vec<(String, f64)>,
-    eta_s: Option<f64>,
-    shown_rate: Option<f64>,
-}
-
-impl Shown {
-    fn any(&self) -> bool {
-        self.epoch.is_some() || self.step.is_some() || self.percent.is_some()
-    }
-
-    fn take_rest(&mut self, r: &Reading) {
-        self.source = r.source;
-        self.rank = r.rank.or(self.rank);
-        if r.loss.is_some() {
-            self.loss = r.loss;
-        }
-        if !r.metrics.is_empty() {
-            self.metrics.clone_from(&r.metrics);
-        }
-        if r.step.is_some() || r.eta_s.is_some() {
-            self.eta_s = r.eta_s;
-        }
-        if r.rate.is_some() || r.step.as_ref().is_some_and(|s| s.bar) {
-            self.shown_rate = r.rate;
-        }
-    }
-
-    /// At its end, or so near that the last redraw was left out.
-    fn nearly_complete(&self) -> bool {
-        match (self.step, self.steps) {
-            (Some(step), Some(steps)) => step.saturating_mul(10) >= steps.saturating_mul(9),
-            _ => false,
-        }
-    }
-}
+use super::shown::{Counting, EpochStyle, Shown};
 
 /// What becomes of a step that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,19 +22,6 @@ enum Verdict {
     Inner,
 }
 
-/// How the epochs of this display are meant.
-#[derive(Clone, Copy, Debug, Default)]
-struct EpochStyle {
-    /// Finished ones are counted.
-    done: bool,
-    /// Written with a fraction.
-    fractional: bool,
-    /// Counted from 0.
-    zero_based: bool,
-    /// The epoch was shown with its result and no step: it is over.
-    closed: bool,
-}
-
 /// The progress of one process.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tracker {
@@ -92,6 +33,8 @@ pub(super) struct Tracker {
     step_is_bar: bool,
     /// Steps count on through all epochs.
     run_wide: bool,
+    /// Where the epoch before stopped.
+    step_before: Option<(u64, u64)>,
     /// Totals of bars that turned out not to be training.
     eval_totals: Vec<u64>,
     /// Total of an unnamed outer bar that counts epochs.
@@ -114,7 +57,7 @@ impl Tracker {
             Phase::Train => self.apply_train(&mut r, t),
             phase => {
                 let shown = self.shown_mut(phase);
-                take_plainly(shown, &r);
+                shown.take_plainly(&r);
                 Some(phase)
             }
         }
@@ -125,7 +68,7 @@ impl Tracker {
         if self.is_old_receipt(r) {
             return None;
         }
-        let lags = r.epoch.as_ref().is_some_and(|e| !self.epoch_is_news(e));
+        let lags = r.epoch.as_ref().is_some_and(|e| !self.epoch_is_news(e, r));
         if lags {
             let total = r.epoch.and_then(|e| e.total);
             self.train.epochs = self.train.epochs.or(total);
@@ -134,12 +77,13 @@ impl Tracker {
             if !same {
                 r.step = None;
             }
+            r.percent = r.percent.filter(|_| r.step.is_some());
         }
         let turned = r.epoch.is_some_and(|e| self.turns(&e));
         match r.step.as_ref().map(|s| self.judge(s, r, turned)) {
             Some(Verdict::Eval) => {
                 self.remember_eval(r.step.as_ref());
-                take_plainly(&mut self.eval, r);
+                self.eval.take_plainly(r);
                 return Some(Phase::Eval);
             }
             Some(Verdict::Ignore) => r.step = None,
@@ -152,7 +96,7 @@ impl Tracker {
         if let Some(step) = r.step.clone() {
             self.take_step(&step);
             self.train.percent = r.percent;
-        } else if r.percent.is_some() {
+        } else if r.percent.is_some() && !r.epoch.is_some_and(|e| e.done) {
             self.train.percent = r.percent;
         }
         self.train.take_rest(r);
@@ -182,6 +126,7 @@ impl Tracker {
                 fractional: false,
             });
             r.step = None;
+            r.rate = None;
         }
     }
 
@@ -190,22 +135,23 @@ impl Tracker {
             return true;
         };
         let same = |a: f64, b: f64| (a - b).abs() < 1e-9;
-        if e.done && !self.style.done {
+        if e.done && self.style.counting != Counting::Done {
             // "2 of 5 done" beside "epoch 3": nothing new.
             return !same(e.value, now) && !same(e.value + 1.0, now);
         }
-        if self.style.done && !e.done && e.total.is_none() {
+        if self.style.counting == Counting::Done && !e.done && e.total.is_none() {
             return !same(e.value, now);
         }
         // A summary of the epoch that just ended, or one counted from 0.
-        let summary = e.total.is_none() && !e.fractional && self.train.epochs.is_some();
+        let result = r.step.is_none() && (r.loss.is_some() || !r.metrics.is_empty());
+        let summary = e.total.is_none() && !e.fractional && (self.train.epochs.is_some() || result);
         !(summary && same(now - e.value, 1.0))
     }
 
     /// Whether the display turns to another epoch.
     fn turns(&self, e: &EpochShown) -> bool {
         match self.train.epoch {
-            Some(now) => !e.fractional && now.floor() != e.value.floor(),
+            Some(now) => !e.fractional && (now.floor() - e.value.floor()).abs() > 0.5,
             None => false,
         }
     }
@@ -261,7 +207,7 @@ impl Tracker {
 
     fn make_outer(&mut self) {
         self.outer_total = self.train.steps;
-        self.style.done = true;
+        self.style.counting = Counting::Done;
         self.train.epoch = self.train.step.map(|s| s as f64);
         self.train.epochs = self.train.steps.map(|s| s as f64);
         self.train.step = None;
@@ -271,11 +217,7 @@ impl Tracker {
     fn take_epoch(&mut self, e: &EpochShown, step: Option<&StepShown>, result: bool) {
         let turned = self.turns(e);
         if turned {
-            let before = (self.train.step, self.train.steps);
-            if let (Some(step), (Some(old), Some(steps))) = (step, before) {
-                let counts_on = step.n > old && old < steps && step.total == Some(steps);
-                self.run_wide |= counts_on && old > 0;
-            }
+            self.step_before = self.train.step.zip(self.train.steps);
             if self.train.epoch.is_some_and(|now| e.value < now) {
                 self.restart();
             }
@@ -284,8 +226,11 @@ impl Tracker {
             self.train.percent = None;
             self.pace.turn();
         }
-        self.style.done = e.done;
-        self.style.fractional = e.fractional;
+        self.style.counting = match (e.done, e.fractional) {
+            (true, _) => Counting::Done,
+            (_, true) => Counting::Fractional,
+            _ => Counting::Running,
+        };
         self.style.zero_based |= e.value == 0.0 && !e.done && !e.fractional;
         self.style.closed = step.is_none() && self.train.step.is_none() && result;
         self.train.epoch = Some(e.value);
@@ -301,7 +246,14 @@ impl Tracker {
         if falls {
             self.pace.turn();
         }
-        self.run_wide |= step.whole_run;
+        let counts_on = match self.step_before {
+            // The new epoch doesn't begin at 0: the counter is the whole run's.
+            Some((old, total)) if self.train.step.is_none() => {
+                old > 0 && old < total && step.n > old && step.total == Some(total)
+            }
+            _ => false,
+        };
+        self.run_wide |= step.whole_run || counts_on;
         self.style.closed = false;
         self.train.step = Some(step.n);
         self.train.steps = step.total;
@@ -313,7 +265,7 @@ impl Tracker {
     fn restart(&mut self) {
         self.pace = Pace::default();
         self.run_wide = false;
-        self.train.shown_rate = None;
+        self.train.rate = None;
     }
 
     fn shown(&self, phase: Phase) -> &Shown {
@@ -351,8 +303,10 @@ impl Tracker {
         let part = match (now.epoch, self.epoch_count()) {
             (None, _) => by_step,
             (Some(_), _) if self.run_wide => within,
-            (Some(epoch), Some(count)) if self.style.fractional => Some(epoch / count),
-            (Some(_), None) if self.style.fractional => within,
+            (Some(epoch), Some(count)) if (self.style.counting == Counting::Fractional) => {
+                Some(epoch / count)
+            }
+            (Some(_), None) if (self.style.counting == Counting::Fractional) => within,
             (Some(_), None) => None,
             (Some(epoch), Some(count)) => {
                 let first = if self.style.zero_based || self.style.done {
@@ -384,7 +338,7 @@ impl Tracker {
     }
 
     fn rate(&self) -> Option<f64> {
-        self.train.shown_rate.or_else(|| self.pace.rate())
+        self.train.rate.or_else(|| self.pace.rate())
     }
 
     /// Percent of the whole run, and its remaining seconds.
@@ -420,7 +374,7 @@ impl Tracker {
         let (overall_pct, overall_eta_s) = self.overall();
         let rate = match phase {
             Phase::Train => self.rate(),
-            _ => now.shown_rate,
+            _ => now.rate,
         };
         Mark {
             t,
@@ -445,20 +399,6 @@ impl Tracker {
             rate: rate.map(significant),
         }
     }
-}
-
-/// Phases beside training keep nothing but what the last lines say.
-fn take_plainly(shown: &mut Shown, r: &Reading) {
-    if let Some(e) = r.epoch {
-        shown.epoch = Some(e.value);
-        shown.epochs = e.total.or(shown.epochs);
-    }
-    if let Some(step) = &r.step {
-        shown.step = Some(step.n);
-        shown.steps = step.total;
-    }
-    shown.percent = r.percent;
-    shown.take_rest(r);
 }
 
 /// To a thousandth: nobody reads more, and records stay short.

@@ -15,7 +15,7 @@ const LONGEST_NAME: usize = 48;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Value {
     pub name: String,
-    pub value: f64,
+    pub number: f64,
     /// The first token of the name.
     pub first: usize,
     /// The number's token.
@@ -76,7 +76,11 @@ fn value(tokens: &[Token<'_>], at: usize, taken: &dyn Fn(usize) -> bool) -> Opti
             .map(|n| -n)?,
         _ => return None,
     };
-    if taken(i) {
+    let place = name.text.contains('.') && !number.gap;
+    let drawn = tokens
+        .get(i + 1)
+        .is_some_and(|t| t.kind == Kind::Bar && !t.gap);
+    if taken(i) || place || drawn || name.text == "pid" {
         return None;
     }
     let first = first_word(tokens, at);
@@ -84,7 +88,7 @@ fn value(tokens: &[Token<'_>], at: usize, taken: &dyn Fn(usize) -> bool) -> Opti
     let full = words.join(" ");
     (full.len() <= LONGEST_NAME).then_some(Value {
         name: full,
-        value: shown,
+        number: shown,
         first,
         at: i,
         separated,

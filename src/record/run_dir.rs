@@ -15,6 +15,8 @@ use crate::model::RunRecord;
 
 /// The file whose lock says that the run's supervisor lives.
 pub const LOCK: &str = "lock";
+/// The file in which the command may say its progress itself (`GPUWATCH_PROGRESS`).
+pub const PROGRESS_FILE: &str = "progress.jsonl";
 /// The file that says what the run was.
 pub const RUN_JSON: &str = "run.json";
 
@@ -78,6 +80,16 @@ impl RunDir {
         json_text(record)
             .and_then(|text| files::replace(&path, text.as_bytes()))
             .map_err(RecordError::io("write", &path, CURE_WRITE))
+    }
+
+    /// Makes the empty file in which the command may say its progress.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn create_progress_file(&self) -> Result<PathBuf, RecordError> {
+        let path = self.path.join(PROGRESS_FILE);
+        files::create_new(&path).map_err(RecordError::io("create", &path, CURE_WRITE))?;
+        Ok(path)
     }
 
     /// Writes `evidence/<name>` and gives the path relative to the run's directory.

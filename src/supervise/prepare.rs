@@ -7,8 +7,8 @@ use std::path::Path;
 
 use crate::launch::streams::Streams;
 use crate::plan::env::{self, Chosen, EnvChange, EnvInputs, ProfileEnv, RecordPaths};
-use crate::plan::{argv, name};
-use crate::record::{RecordError, RunDir, root_for_writing, run_id};
+use crate::plan::{argv, run_name};
+use crate::record::{RecordError, RunDir, root_for_writing, run_dir, run_id};
 use crate::report::text::clean;
 use crate::sys::signals::SignalFd;
 
@@ -16,9 +16,6 @@ use super::beside::Beside;
 use super::clock::wall_now;
 use super::placement::{self, Placement, Unplaced};
 use super::request::{Ending, Refused, Request};
-
-/// The file in a run's directory to which the command may write its progress.
-pub const PROGRESS_FILE: &str = "progress.jsonl";
 
 /// Everything that a start needs.
 pub struct Prepared {
@@ -66,7 +63,7 @@ pub fn prepare(
     let name = request
         .name
         .clone()
-        .unwrap_or_else(|| name::run_name(&request.argv));
+        .unwrap_or_else(|| run_name(&request.argv));
     // Wrong places are refused before anybody waits for a driver.
     let (id, dir) = record_place(&request, &name, &mut notes).map_err(Unstarted::Refused)?;
     match placement::place(&request, beside, arrivals) {
@@ -104,7 +101,8 @@ fn record_place(
     if !request.record {
         return Ok((new_id(), None));
     }
-    match new_record(request.dir.as_deref(), new_id) {
+    let made = new_record(request.dir.as_deref(), new_id);
+    match made.and_then(|dir| dir.create_progress_file().map(|_| dir)) {
         Ok(dir) => Ok((dir.id().to_owned(), Some(dir))),
         Err(error) if request.dir.is_some() => Err(Refused::own(error.to_string())),
         Err(error) => {
@@ -138,7 +136,7 @@ fn environment(
     let record = dir.map(|dir| RecordPaths {
         id: id.to_owned(),
         dir: dir.path().into(),
-        progress: dir.path().join(PROGRESS_FILE).into(),
+        progress: dir.path().join(run_dir::PROGRESS_FILE).into(),
     });
     env::environment(&EnvInputs {
         inherited: &|name| std::env::var_os(name),

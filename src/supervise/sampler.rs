@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -14,7 +14,7 @@ use crate::model::{Event, GpuInfo, GpuSample, Inventory, Reading, Sample, Why};
 use crate::nvml::attribute;
 use crate::nvml::health::Health;
 use crate::nvml::protocol::{FromHelper, Watched};
-use crate::observe::{HostReader, JobTree, ProcFs, cgroup_root};
+use crate::observe::{HostReader, JobTick, JobTree, ProcFs, cgroup_root};
 use crate::report::Leftover;
 use crate::sys::streams::standard;
 
@@ -44,6 +44,8 @@ pub struct Setup {
     pub child: u32,
     /// The process beside us, if there is one.
     pub beside: Option<Arc<Beside>>,
+    /// Its PID, also when it is gone.
+    pub beside_pid: Option<u32>,
     /// Which GPUs are watched.
     pub watch: Watch,
     /// What the helper has said already.
@@ -52,6 +54,8 @@ pub struct Setup {
     pub said_unwatched: bool,
     /// Time between samples.
     pub interval: Duration,
+    /// Children of ours that are no part of the job, as they come.
+    pub own: Arc<Mutex<Vec<u32>>>,
     /// The relays.
     pub relays: Vec<Arc<relay::Progress>>,
     /// Where training stands.
@@ -94,8 +98,7 @@ impl Sampler {
     pub fn new(setup: Setup) -> Self {
         let mut fs = ProcFs::default();
         let main = fs.identity(setup.child).ok();
-        let ours: BTreeSet<u32> = setup.beside.iter().map(|b| b.sentinel().pid()).collect();
-        let tree = JobTree::new(fs, setup.supervisor, ours, main);
+        let tree = JobTree::new(fs, setup.supervisor, BTreeSet::new(), main);
         let host = HostReader::new(ProcFs::default(), cgroup_root(), None);
         Self {
             tree,
@@ -118,7 +121,9 @@ impl Sampler {
     pub fn run(mut self, read_to_the_end: impl FnOnce()) -> Vec<Leftover> {
         self.start_helper();
         let heard = std::mem::take(&mut self.setup.heard);
-        self.sample(None);
+        if !self.expects_helper() {
+            self.sample(None);
+        }
         heard.into_iter().for_each(|message| self.hear(message));
         while !self.wait(self.next_due()) {
             self.receive();
@@ -129,6 +134,12 @@ impl Sampler {
         read_to_the_end();
         self.last_look();
         self.leftovers()
+    }
+
+    /// Whether the first row can wait for the helper's first word: it comes within a moment,
+    /// or not for seconds, and then ours comes after an interval.
+    fn expects_helper(&self) -> bool {
+        self.setup.watch != Watch::Nothing && self.setup.beside.is_some()
     }
 
     fn start_helper(&mut self) {
@@ -207,6 +218,7 @@ impl Sampler {
                 if !std::mem::replace(&mut self.setup.said_unwatched, true) {
                     self.problem(format!("no GPU is watched: {why}"));
                 }
+                self.sample(None);
             }
             FromHelper::Stuck { call, gpu, for_s } => {
                 let at = (self.setup.clock.elapsed_s(Instant::now()) - for_s).max(0.0);
@@ -252,7 +264,7 @@ impl Sampler {
         self.last = Instant::now();
         let gpus = gpus.unwrap_or_else(|| self.watched.iter().map(unread).collect());
         let elapsed_s = self.setup.clock.elapsed_s(self.last);
-        let job = self.tree.tick(elapsed_s);
+        let job = self.look_at_job(elapsed_s);
         let host = self.host.tick(elapsed_s);
         if let Some(follower) = &mut self.setup.follower {
             follower.look(&self.setup.progress);
@@ -280,7 +292,8 @@ impl Sampler {
             .changes
             .iter()
             .take(MOST_CHANGES)
-            .map(|change| change.event())
+            .cloned()
+            .map(Event::from)
             .collect();
         if let Some(n) = job
             .changes
@@ -297,6 +310,18 @@ impl Sampler {
         events.extend(self.drift.look());
         events.extend(self.blocked_reader());
         self.tell(events);
+    }
+
+    /// Nobody starts a process of our own meanwhile, which would look like one of the job.
+    fn look_at_job(&mut self, elapsed_s: f64) -> JobTick {
+        let own = self
+            .setup
+            .own
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let ours = own.iter().copied().chain(self.setup.beside_pid).collect();
+        self.tree.set_ours(ours);
+        self.tree.tick(elapsed_s)
     }
 
     /// Energy and ECC errors of a GPU since the run's first reading of them.

@@ -1,5 +1,6 @@
 //! The threads beside the byte path: digest, sampler, scribe; and how they end.
 
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
@@ -10,20 +11,21 @@ use std::time::{Duration, Instant};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::launch::relay;
-use crate::model::{Event, JobIds, RunRecord, RunState};
+use crate::model::{EnvSetting, Event, GitState, RunRecord, RunState};
 use crate::observe::{git_state, identity};
-use crate::plan::{argv, env, job};
+use crate::plan::{argv, env, job_ids};
+use crate::record::run_dir::PROGRESS_FILE;
 use crate::report::Leftover;
 
 use super::beside::Beside;
 use super::clock::RunClock;
 use super::digest::Digest;
 use super::follow::Follower;
-use super::prepare::{PROGRESS_FILE, Prepared};
+use super::prepare::Prepared;
 use super::progress::Progress;
 use super::ring::Ring;
 use super::sampler::{Sampler, Setup};
-use super::scribe::{Desk, Entry, Final, LastWords, Scribe};
+use super::scribe::{Desk, Entry, Final, LastWords, Scribe, Tray};
 use super::state::End;
 
 /// How long the end waits for the last of the output to be read.
@@ -77,20 +79,26 @@ impl Watchers {
         });
         let progress = Progress::default();
         let read = watchers.start_digest(&watching, progress.clone())?;
-        let record = first_record(&prepared, &watching);
-        watchers.start_git(&prepared, &record)?;
+        if prepared.dir.is_some() {
+            watchers.start_git()?;
+        }
+        let facts = Facts::of(&prepared, &watching);
         let setup = watchers.setup(&prepared, watching, progress.clone());
         watchers.start_sampler(setup, read, progress)?;
+        watchers.start_scribe(prepared, facts, tray)?;
+        Ok(watchers)
+    }
+
+    fn start_scribe(&self, prepared: Prepared, facts: Facts, tray: Tray) -> std::io::Result<()> {
+        let (words, done) = (Arc::clone(&self.words), Arc::clone(&self.done));
         let at_home = prepared.request.dir.is_none();
-        let words = Arc::clone(&watchers.words);
-        let scribe = Scribe::new(prepared.dir, at_home, record, prepared.notes, words);
-        let done = Arc::clone(&watchers.done);
         spawn("scribe", move || {
-            scribe.run(&tray);
+            // Looking up a user or a directory can take as long as a network takes.
+            let record = facts.record();
+            Scribe::new(prepared.dir, at_home, record, prepared.notes, words).run(&tray);
             // Can only fail if the counter is full, and then it is readable anyway.
             let _ = done.write(1);
-        })?;
-        Ok(watchers)
+        })
     }
 
     fn setup(&self, prepared: &Prepared, watching: Watching, progress: Progress) -> Setup {
@@ -99,7 +107,9 @@ impl Watchers {
             clock: watching.clock,
             supervisor: std::process::id(),
             child: watching.child,
+            beside_pid: watching.beside.as_ref().map(|b| b.sentinel().pid()),
             beside: watching.beside,
+            own: Arc::clone(&self.own),
             watch: placement.watch.clone(),
             heard: placement.heard.clone(),
             said_unwatched: !placement.said.is_empty() && placement.chosen.is_none(),
@@ -165,15 +175,20 @@ impl Watchers {
     }
 
     /// Asks git, which may be slow, whether the work tree is clean.
-    fn start_git(&self, prepared: &Prepared, record: &RunRecord) -> std::io::Result<()> {
-        let root = record.project.clone().filter(|_| prepared.dir.is_some());
-        let Some(root) = root.filter(|_| record.git.is_some()) else {
-            return Ok(());
-        };
+    fn start_git(&self) -> std::io::Result<()> {
         let (desk, own) = (self.desk.clone(), Arc::clone(&self.own));
         spawn("git", move || {
-            let mut started = |pid| own.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
-            let state = git_state(root.as_ref(), GIT_PATIENCE, &mut started);
+            let Some(root) = identity::cwd().and_then(|cwd| identity::work_tree(&cwd)) else {
+                return;
+            };
+            // From before there is a process until its PID is known.
+            let mut list = Some(own.lock().unwrap_or_else(PoisonError::into_inner));
+            let mut started = |pid| {
+                if let Some(mut list) = list.take() {
+                    list.push(pid);
+                }
+            };
+            let state = git_state(&root, GIT_PATIENCE, &mut started);
             desk.put(Entry::Git(state));
         })
     }
@@ -232,39 +247,57 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()
         .map(drop)
 }
 
-/// The record as it is known at the start.
-fn first_record(prepared: &Prepared, watching: &Watching) -> RunRecord {
-    let cwd = identity::cwd();
-    let project = cwd.as_deref().map(identity::project);
-    let git = cwd
-        .as_deref()
-        .and_then(identity::work_tree)
-        .map(|root| crate::model::GitState {
+/// What of the record is known at the start.
+struct Facts {
+    id: String,
+    name: String,
+    tags: Vec<String>,
+    argv: Vec<String>,
+    env: BTreeMap<String, EnvSetting>,
+    pid: u32,
+    started: String,
+}
+
+impl Facts {
+    fn of(prepared: &Prepared, watching: &Watching) -> Self {
+        Self {
+            id: prepared.id.clone(),
+            name: prepared.name.clone(),
+            tags: prepared.request.tags.clone(),
+            argv: argv::recorded(&prepared.request.argv),
+            env: env::recorded(&prepared.env),
+            pid: watching.child,
+            started: watching.clock.started(),
+        }
+    }
+
+    /// The record, with what must be looked up.
+    fn record(self) -> RunRecord {
+        let cwd = identity::cwd();
+        let text = |path: PathBuf| argv::escape(path.as_os_str());
+        let tree = cwd.as_deref().and_then(identity::work_tree);
+        let git = tree.map(|root| GitState {
             commit: identity::commit(&root),
             dirty: None,
         });
-    let text = |path: PathBuf| argv::escape(path.as_os_str());
-    RunRecord {
-        schema: 1,
-        id: prepared.id.clone(),
-        name: prepared.name.clone(),
-        tags: prepared.request.tags.clone(),
-        argv: argv::recorded(&prepared.request.argv),
-        cwd: cwd.map(text),
-        project: project.map(text),
-        user: Some(identity::user()),
-        host: identity::host(),
-        git,
-        env: env::recorded(&prepared.env),
-        profile: Some("default".to_owned()),
-        job: job_ids(),
-        pid: Some(watching.child),
-        started: watching.clock.started(),
-        state: RunState::Running,
-        ..RunRecord::default()
+        RunRecord {
+            schema: 1,
+            id: self.id,
+            name: self.name,
+            tags: self.tags,
+            argv: self.argv,
+            project: cwd.as_deref().map(identity::project).map(text),
+            cwd: cwd.map(text),
+            user: Some(identity::user()),
+            host: identity::host(),
+            git,
+            env: self.env,
+            profile: Some("default".to_owned()),
+            job: job_ids(&|name| std::env::var(name).ok()),
+            pid: Some(self.pid),
+            started: self.started,
+            state: RunState::Running,
+            ..RunRecord::default()
+        }
     }
-}
-
-fn job_ids() -> JobIds {
-    job::job_ids(&|name| std::env::var(name).ok())
 }

@@ -55,7 +55,6 @@ pub fn run(request: Request) -> Result<Ending, Refused> {
         Err(prepare::Unstarted::Refused(refused)) => return Err(refused),
         Err(prepare::Unstarted::Signal(signal)) => return Ok(Ending::Signal(signal)),
     };
-    prepared.announce();
     start(prepared, streams, beside, arrivals, inherited)
 }
 
@@ -78,6 +77,8 @@ fn start(
         Err(error) => return Err(prepared.not_started(error)),
     };
     let clock = RunClock::start();
+    // Before anything of the child's is relayed.
+    prepared.announce();
     streams.child_started();
     for signal in &prepared.placement.early {
         child.signal(*signal);

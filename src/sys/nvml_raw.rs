@@ -174,6 +174,14 @@ pub fn clock_reasons(nvml: &Nvml, device: &Device<'_>) -> Result<u64, NvmlError>
     Ok(reasons)
 }
 
+/// Whether both stand for the same GPU, without asking the driver.
+pub fn same_device(one: &Device<'_>, other: &Device<'_>) -> bool {
+    // SAFETY: the handle is only compared.
+    let one = unsafe { one.handle() };
+    // SAFETY: the handle is only compared.
+    one == unsafe { other.handle() }
+}
+
 /// Total and used bytes as drivers before 510 tell them, reserved memory counted as used.
 pub fn memory_v1(nvml: &Nvml, device: &Device<'_>) -> Result<(u64, u64), NvmlError> {
     let function = *nvml_sym(nvml.lib().nvmlDeviceGetMemoryInfo.as_ref())?;

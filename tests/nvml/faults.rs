@@ -164,3 +164,35 @@ fn orders_change_what_is_watched() {
         last = mono_ms;
     }
 }
+
+#[test]
+fn an_xid_is_told_once_even_by_a_gpu_that_is_gone() {
+    let mut scenario = json!({"gpus": [{}, {}], "events": [{"gpu": 1, "xid": 79, "after_s": 0}]});
+    scenario["faults"] = json!([{"call": "nvmlDeviceGetIndex", "code": 15}]);
+    let driver = FakeDriver::new(&scenario);
+    let mut helper = Helper::watching(&driver);
+    let mut xids = Vec::new();
+    let mut ticks = 0;
+    helper.until(|message| {
+        match message {
+            FromHelper::Xid { gpu, code } => xids.push((*gpu, *code)),
+            FromHelper::Tick { .. } if !xids.is_empty() => ticks += 1,
+            _ => {}
+        }
+        (ticks == 5).then_some(())
+    });
+    assert_eq!(xids, [(1, 79)]);
+}
+
+#[test]
+fn gpus_that_report_no_xids_do_not_silence_the_others() {
+    let scenario = json!({"gpus": [{}, {}, {}], "events": [{"gpu": 2, "xid": 31}]});
+    let refuses = json!({"call": "nvmlDeviceRegisterEvents", "gpu": 1, "code": 3});
+    let driver = FakeDriver::new(&fault(&scenario, &refuses));
+    let mut helper = Helper::watching(&driver);
+    let xid = helper.until(|message| match message {
+        FromHelper::Xid { gpu, code } => Some((*gpu, *code)),
+        _ => None,
+    });
+    assert_eq!(xid, (2, 31));
+}

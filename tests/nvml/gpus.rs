@@ -74,7 +74,7 @@ fn gpus_json_keeps_its_contract() {
     );
     assert_eq!(process["pid"], me);
     assert_eq!(process["mem_mib"], 18_432);
-    assert!(process["command"].as_str().unwrap().contains("fake_nvml"));
+    assert!(process["command"].as_str().unwrap().contains("nvml"));
     assert!(process["since"].as_str().unwrap().len() == "2026-11-30T09:15:02.000+08:00".len());
     let idle = &document["gpus"][1];
     assert_eq!(

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -26,15 +27,21 @@ pub struct Helper {
 
 impl Helper {
     pub fn start(driver: &FakeDriver) -> Self {
-        Self::start_with(driver, &[], Stdio::null())
+        Self::start_with(driver, &[], &[], Stdio::null())
     }
 
-    pub fn start_with(driver: &FakeDriver, more: &[&str], stdout: Stdio) -> Self {
+    pub fn start_with(
+        driver: &FakeDriver,
+        environment: &[(&str, &Path)],
+        more: &[&str],
+        stdout: Stdio,
+    ) -> Self {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let mut command = gpuwatch(driver);
         command
             .args(["helper", "--socket", "0"])
             .args(more)
+            .envs(environment.iter().copied())
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(stdout);
         Self {

@@ -292,3 +292,57 @@ fn a_process_that_died_holds_nothing() {
     script.wait().unwrap();
     helper.tick(|gpus| held(gpus).is_none() && gpus[0].mem_used_mib == Reading::Value(0.0));
 }
+
+#[test]
+fn activity_inside_the_gpu_comes_from_two_samples() {
+    let gpm = json!({"sm_active": 61.5, "tensor_active": 30.25, "dram_active": 12.0});
+    let driver = FakeDriver::new(&json!({"gpus": [{"gpm": gpm}, {}]}));
+    let mut helper = Helper::watching(&driver);
+    let gpus = helper.tick(|gpus| gpus[0].sm_active_pct.get().is_some());
+    assert_eq!(gpus[0].sm_active_pct, Reading::Value(61.5));
+    assert_eq!(gpus[0].tensor_active_pct, Reading::Value(30.25));
+    assert_eq!(gpus[0].dram_active_pct, Reading::Value(12.0));
+    let unsupported = Reading::Missing(Why::NotSupported);
+    assert_eq!(gpus[1].sm_active_pct, unsupported);
+}
+
+#[test]
+fn watching_asks_little() {
+    const TICKS: usize = 30;
+    let process = json!({"pid": 4242, "mem_mib": 1024, "sm": 50});
+    let gpu = json!({"processes": [process]});
+    let driver = FakeDriver::new(&json!({"gpus": vec![gpu; 8]}));
+    let calls = driver.scenario().with_file_name("calls");
+    let mut helper = Helper::start_with(
+        &driver,
+        &[("FAKE_NVML_CALLS", calls.as_path())],
+        &[],
+        Stdio::null(),
+    );
+    helper.inventory();
+    helper.watch(20);
+    for _ in 0..TICKS {
+        helper.tick(|_| true);
+    }
+    let log = std::fs::read_to_string(&calls).unwrap();
+    let times = |call: &str| log.lines().filter(|l| l.starts_with(call)).count();
+    assert_eq!(times("nvmlInit_v2"), 1);
+    assert_eq!(times("nvmlDeviceGetName"), 8);
+    assert_eq!(times("nvmlDeviceGetPcieThroughput"), 0);
+    // A tick of one GPU begins with the first call of its gauge.
+    let mut per_tick: Vec<usize> = Vec::new();
+    for line in log.lines().filter(|l| l.ends_with(" 3")) {
+        if line.starts_with("nvmlDeviceGetUtilizationRates") {
+            per_tick.push(0);
+        }
+        if let Some(n) = per_tick.last_mut() {
+            *n += 1;
+        }
+    }
+    per_tick.sort_unstable();
+    // Eight, and two about processes where a second has passed. Ten of each of eight GPUs and
+    // one for all are fewer than the 90 calls a second that watching may cost.
+    let usual = per_tick[per_tick.len() / 2];
+    assert!(usual <= 10, "{per_tick:?}");
+    assert!(per_tick.last() <= Some(&20), "{per_tick:?}");
+}

@@ -25,7 +25,7 @@ fn pending(pid: u32) -> u64 {
 fn signals_show_as_pending_until_they_are_consumed() {
     let driver = FakeDriver::new(&at_work());
     for more in [&["--no-nvml"][..], &[]] {
-        let mut helper = Helper::start_with(&driver, more, Stdio::null());
+        let mut helper = Helper::start_with(&driver, &[], more, Stdio::null());
         let pid = helper.child.id();
         wait_until("all signals are blocked", || {
             fs::read_to_string(format!("/proc/{pid}/status"))
@@ -49,7 +49,7 @@ fn signals_show_as_pending_until_they_are_consumed() {
 #[test]
 fn a_sentinel_alone_touches_no_library() {
     let driver = FakeDriver::new(&at_work());
-    let mut helper = Helper::start_with(&driver, &["--no-nvml"], Stdio::null());
+    let mut helper = Helper::start_with(&driver, &[], &["--no-nvml"], Stdio::null());
     helper.say(&ToHelper::Consume { signal: 10 });
     let maps = fs::read_to_string(format!("/proc/{}/maps", helper.child.id())).unwrap();
     assert!(!maps.contains("fake_nvml"));
@@ -61,7 +61,7 @@ fn a_sentinel_alone_touches_no_library() {
 fn what_is_kept_stays_open_after_the_supervisor_and_not_for_ever() {
     let driver = FakeDriver::new(&at_work());
     let (read_end, write_end) = std::io::pipe().unwrap();
-    let mut helper = Helper::start_with(&driver, &["--keep", "1"], read_end.into());
+    let mut helper = Helper::start_with(&driver, &[], &["--keep", "1"], read_end.into());
     helper.inventory();
     helper.link = None;
     // Only the helper has the other end.

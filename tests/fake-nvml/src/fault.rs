@@ -1,5 +1,8 @@
 //! What goes wrong: decided under the state's lock, then played without it.
 
+use std::env;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::thread;
 use std::time::Duration;
 
@@ -23,6 +26,7 @@ pub struct Struck {
 
 /// Which faults strike this call; counts it.
 pub fn strike(state: &mut State, scenario: &Scenario, call: &str, gpu: Option<u32>) -> Struck {
+    log(call, gpu);
     let elapsed_s = state.elapsed_s();
     let mut struck = Struck {
         call: call.to_owned(),
@@ -43,6 +47,17 @@ pub fn strike(state: &mut State, scenario: &Scenario, call: &str, gpu: Option<u3
         struck.add(fault);
     }
     struck
+}
+
+/// Notes the call in the file that `FAKE_NVML_CALLS` names, if it does.
+fn log(call: &str, gpu: Option<u32>) {
+    let Some(path) = env::var_os("FAKE_NVML_CALLS") else {
+        return;
+    };
+    if let Ok(mut file) = OpenOptions::new().append(true).create(true).open(path) {
+        let gpu = gpu.map_or_else(|| "-".to_owned(), |g| g.to_string());
+        let _ = file.write_all(format!("{call} {gpu}\n").as_bytes());
+    }
 }
 
 impl Struck {

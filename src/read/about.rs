@@ -1,0 +1,127 @@
+//! What a line is about: training, a look at the result, a chore, and who drew it.
+//!
+//! Owns the reading of labels. Must not know the numbers.
+
+use crate::model::Phase;
+
+use super::grammar::Parts;
+use super::reading::{EpochShown, StepShown};
+use super::token::Kind;
+use super::words::{self, Counts};
+
+impl<'a> Parts<'a> {
+    /// The words that say what the line is about: before its bar or its first number.
+    fn head(&self, step: bool) -> impl Iterator<Item = &'a str> {
+        let first_counter = self.counters.iter().map(|c| c.at).min();
+        let first_keyed = self.keyed.iter().map(|k| k.at).min();
+        let first_table = self.table.map(|_| 0);
+        let end = self
+            .bar
+            .into_iter()
+            .chain(if self.bar.is_some() {
+                None
+            } else {
+                first_counter
+            })
+            .chain(if self.bar.is_some() {
+                None
+            } else {
+                first_keyed
+            })
+            .chain(first_table)
+            .min()
+            .unwrap_or(if step { self.body } else { self.tokens.len() });
+        let end = self
+            .bar
+            .filter(|b| *b < 2)
+            .and(first_counter)
+            .unwrap_or(end);
+        let tokens = self.tokens;
+        let keys: Vec<usize> = self.values.iter().flat_map(|v| v.first..v.at).collect();
+        (0..end.min(tokens.len()))
+            .filter(move |i| tokens[*i].is_word() && !keys.contains(i))
+            .map(move |i| tokens[i].text)
+            .filter(|w| !w.contains('.') || words::is_chore(w))
+    }
+
+    pub(super) fn says_train(&self, step: Option<&StepShown>) -> bool {
+        self.head(step.is_some())
+            .any(|w| words::is_train(w) && !w.contains('.'))
+    }
+
+    pub(super) fn phase(&self, step: Option<&StepShown>) -> Phase {
+        let bytes = self.counters.iter().any(|c| c.bytes && c.counts.is_none())
+            || self.tokens.iter().any(|t| t.unit.ends_with("B/s"));
+        if bytes && self.bar.is_some() {
+            return Phase::Other;
+        }
+        for word in self.head(step.is_some()) {
+            if words::is_train(word) && !word.contains('.') {
+                return Phase::Train;
+            }
+            if words::is_eval(word) && !word.contains('.') {
+                return Phase::Eval;
+            }
+        }
+        if self.says_eval() {
+            return Phase::Eval;
+        }
+        let named = step.is_some_and(|s| words::counter(&s.name).is_some());
+        let epochs = self.keyed.iter().any(|k| k.counts == Counts::Epochs)
+            || self
+                .counters
+                .iter()
+                .any(|c| c.counts == Some(Counts::Epochs));
+        if self.bar.is_some() && !named && !epochs && self.head(true).any(words::is_chore) {
+            return Phase::Other;
+        }
+        Phase::Train
+    }
+
+    /// `Epoch(val)`, `"split": "validation"`.
+    fn says_eval(&self) -> bool {
+        self.tokens.windows(3).any(|w| {
+            let about = w[0].is_word()
+                && matches!(
+                    w[0].text.to_lowercase().as_str(),
+                    "event" | "phase" | "split" | "mode" | "stage" | "subset"
+                );
+            let named = (about && (w[1].is(':') || w[1].is('=')))
+                || (w[0].is_word() && w[1].is('(') && words::counter(w[0].text).is_some());
+            named && w[2].is_word() && words::is_eval(w[2].text)
+        })
+    }
+
+    pub(super) fn source(
+        &self,
+        epoch: Option<&EpochShown>,
+        step: Option<&StepShown>,
+    ) -> &'static str {
+        let tqdm =
+            self.tokens.windows(2).any(|w| {
+                matches!(w[0].kind, Kind::Percent(_)) && w[1].kind == Kind::Bar && !w[1].gap
+            }) || step.is_some_and(|s| s.bar && s.total.is_none());
+        if tqdm {
+            return "tqdm";
+        }
+        let keras = self.counters.iter().any(|c| c.at == self.body)
+            && self
+                .tokens
+                .iter()
+                .any(|t| t.unit.ends_with("s/step") || t.unit.ends_with("s/epoch"));
+        if keras {
+            return "keras";
+        }
+        if self.bar.is_some() {
+            return "bar";
+        }
+        if self.table.is_some() || self.is_boxed() {
+            return "table";
+        }
+        match (epoch, step) {
+            (_, Some(s)) if s.total.is_some() => "step-counter",
+            (Some(e), None) if e.total.is_some() => "epoch-counter",
+            _ => "key-value",
+        }
+    }
+}
