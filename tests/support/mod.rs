@@ -1,3 +1,149 @@
-//! What several test files share.
+//! What the outside tests share: a folder of their own, commands direct and watched, pipes,
+//! terminals, and waiting for conditions.
+//!
+//! Nothing here knows the program from inside: tests start it, look and listen.
+
+#![allow(
+    dead_code,
+    unused_imports,
+    reason = "each test program uses its own part"
+)]
 
 pub mod fake_driver;
+mod job;
+mod live;
+pub mod prompt;
+mod record;
+mod terminal;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+pub use fake_driver::FakeDriver;
+pub use job::{Job, Sandbox};
+pub use live::{Ended, Live};
+pub use record::{Record, Row};
+pub use terminal::{Shell, Terminal};
+
+/// How long a test waits for anything before it calls it broken: far longer than anything
+/// takes on a loaded machine, because a wait ends as soon as its condition holds.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+const POLL: Duration = Duration::from_millis(5);
+
+/// Waits until the condition holds.
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Runs one check for each case, as many at once as there are processors (at least four:
+/// most cases wait more than they compute).
+pub fn for_each<T: Sync>(cases: &[T], check: impl Fn(&T) + Sync) {
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let workers = std::thread::available_parallelism().map_or(4, |n| n.get().max(4));
+    std::thread::scope(|scope| {
+        for _ in 0..workers.min(cases.len()) {
+            scope.spawn(|| {
+                loop {
+                    let i = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    let Some(case) = cases.get(i) else { break };
+                    check(case);
+                }
+            });
+        }
+    });
+}
+
+/// Python itself, not a version manager's wrapper, whose start costs more than many a test.
+pub fn python() -> &'static str {
+    static PYTHON: OnceLock<String> = OnceLock::new();
+    PYTHON.get_or_init(|| {
+        let out = Command::new("python3")
+            .args(["-c", "import sys; print(sys.executable)"])
+            .output()
+            .expect("these tests need python3");
+        String::from_utf8(out.stdout).unwrap().trim().to_owned()
+    })
+}
+
+/// A helper program of `tests/scripts`.
+pub fn script(name: &str) -> String {
+    in_package(&format!("tests/scripts/{name}"))
+}
+
+/// A file of the package.
+pub fn in_package(path: &str) -> String {
+    let found = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    assert!(found.exists(), "{} is missing", found.display());
+    found.to_str().unwrap().to_owned()
+}
+
+/// Sends a signal by its number; a negative id is a process group.
+pub fn kill(id: i32, signal: i32) {
+    let status = Command::new("sh")
+        .args(["-c", "kill -\"$0\" \"$1\""])
+        .args([signal.to_string(), id.to_string()])
+        .status()
+        .unwrap();
+    assert!(status.success(), "kill -{signal} {id}");
+}
+
+/// Whether a process exists and isn't a zombie.
+pub fn alive(pid: i32) -> bool {
+    // The state follows the last `)`: a command's name may hold anything.
+    std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .ok()
+        .and_then(|stat| {
+            stat.rsplit_once(") ")
+                .map(|(_, rest)| !rest.starts_with(['Z', 'X']))
+        })
+        .unwrap_or(false)
+}
+
+/// The processes whose environment holds this text.
+pub fn marked(text: &str) -> Vec<i32> {
+    let text = text.as_bytes();
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|pid: &i32| {
+            // A process may end while it is looked at, or belong to somebody else.
+            std::fs::read(format!("/proc/{pid}/environ"))
+                .is_ok_and(|env| env.windows(text.len()).any(|w| w == text))
+        })
+        .collect()
+}
+
+/// Waits for a file to hold something, and returns it.
+pub fn content(path: &Path) -> String {
+    wait_until(&format!("{} is written", path.display()), || {
+        std::fs::read_to_string(path).is_ok_and(|text| text.ends_with('\n'))
+    });
+    std::fs::read_to_string(path).unwrap().trim().to_owned()
+}
+
+/// Every file below a folder.
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else {
+            continue; // not made: nothing below it
+        };
+        for entry in entries {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.push(path);
+            }
+        }
+    }
+    found
+}

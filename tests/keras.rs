@@ -1,0 +1,180 @@
+//! Real Keras, watched, on a simulated GPU: the whole way from the command line to the record.
+//!
+//! Needs an interpreter with TensorFlow, which `tests/run` makes and names in
+//! `GPUWATCH_TEST_TF_PYTHON`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "tests fail by panicking"
+)]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{Ended, FakeDriver, Job, Row, Sandbox, fake_driver, script};
+
+/// TensorFlow's interpreter; without one there is nothing to try, except in CI, where that
+/// is a failure.
+fn tensorflow() -> Option<String> {
+    let python = std::env::var("GPUWATCH_TEST_TF_PYTHON").ok();
+    if python.is_none() {
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "CI must set GPUWATCH_TEST_TF_PYTHON"
+        );
+        eprintln!("skipped: GPUWATCH_TEST_TF_PYTHON is not set (tests/run sets it)");
+    }
+    python
+}
+
+/// Three GPUs of which somebody else holds the middle one.
+fn machine() -> FakeDriver {
+    let stranger = json!([{"pid": 1, "mem_mib": 20000, "sm": 50}]);
+    FakeDriver::new(&json!({"gpus": [{}, {"processes": stranger}, {}]}))
+}
+
+fn training(python: &str) -> Vec<String> {
+    let script = script("keras_on_fake_gpu.py");
+    let words = [
+        python, &script, "saw.json", "--epochs", "8", "--steps", "1000",
+    ];
+    words.map(str::to_owned).into()
+}
+
+fn prepared(job: Job, driver: &FakeDriver) -> Job {
+    let job = job
+        .with(driver)
+        .env("PYTHONPATH", fake_driver::python_path());
+    // TensorFlow's own log lines carry times and process ids.
+    job.env("TF_CPP_MIN_LOG_LEVEL", "3")
+}
+
+/// The lines as they stand on the screen in the end, without what a clock decided.
+fn screen(bytes: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    let mut lines = Vec::new();
+    for line in text.split('\n') {
+        let mut plain = String::new();
+        let mut rest = line.trim_end_matches('\r');
+        while let Some((before, after)) = rest.split_once('\x1b') {
+            plain.push_str(before);
+            rest = after.split_once('m').map_or("", |(_, rest)| rest);
+        }
+        plain.push_str(rest);
+        let last = plain.rsplit(['\r', '\x08']).next().unwrap();
+        let timeless = last.split_whitespace().filter(|word| !is_time(word));
+        lines.push(timeless.collect::<Vec<_>>().join(" "));
+    }
+    lines
+}
+
+/// `2s`, `1:05`, `12ms/step`
+fn is_time(word: &str) -> bool {
+    let number = word
+        .trim_end_matches("/step")
+        .trim_end_matches(['s', 'm', 'u']);
+    number.len() < word.len() && number.parse::<f64>().is_ok()
+        || word.contains(':') && word.chars().all(|c| c.is_ascii_digit() || c == ':')
+}
+
+#[test]
+fn keras_through_a_pipe() {
+    let Some(python) = tensorflow() else { return };
+    let (sandbox, driver) = (Sandbox::new(), machine());
+    let direct = prepared(sandbox.direct(&training(&python)), &driver).run();
+    let watched = prepared(sandbox.watched(&[], &training(&python)), &driver).run();
+    shows_the_same(&direct.assert_ok().out, &watched.assert_ok().out);
+    assert_eq!(sandbox.record().output(), {
+        // Both streams are one log; TensorFlow is asked to keep stderr empty.
+        let own: usize = watched.own_lines().iter().map(|l| l.len() + 1).sum();
+        assert_eq!(own, watched.err.len(), "{}", watched.err());
+        watched.out.clone()
+    });
+    is_recorded(&sandbox);
+    is_summed_up(&watched);
+}
+
+#[test]
+fn keras_in_a_terminal() {
+    let Some(python) = tensorflow() else { return };
+    let (sandbox, driver) = (Sandbox::new(), machine());
+    let direct = prepared(sandbox.direct(&training(&python)), &driver).run_on_terminal();
+    let watched = prepared(sandbox.watched(&["-q"], &training(&python)), &driver).run_on_terminal();
+    assert!(
+        direct.status.success() && watched.status.success(),
+        "{}",
+        watched.out()
+    );
+    shows_the_same(&direct.out, &watched.out);
+    is_recorded(&sandbox);
+}
+
+fn shows_the_same(direct: &[u8], watched: &[u8]) {
+    let direct = screen(direct);
+    assert!(direct.iter().any(|l| l == "Epoch 8/8"), "{direct:?}");
+    assert!(
+        direct
+            .iter()
+            .any(|l| l.starts_with("1000/1000") && l.contains("loss: ")),
+        "{direct:?}"
+    );
+    assert_eq!(screen(watched), direct);
+}
+
+fn is_recorded(sandbox: &Sandbox) {
+    let saw: Value = serde_json::from_str(&support::content(&sandbox.path("saw.json"))).unwrap();
+    assert_eq!(saw["TF_FORCE_GPU_ALLOW_GROWTH"], "true");
+    assert_eq!(saw["CUDA_VISIBLE_DEVICES"], "0,2", "those that nobody uses");
+    let record = sandbox.record();
+    let run = record.json();
+    let watched: Vec<_> = run["gpus"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|g| &g["index"])
+        .collect();
+    assert_eq!(watched, [0, 2]);
+    assert_eq!(run["attribution"], "exact");
+
+    let moment = |row: &Row| {
+        let time: jiff::Timestamp = row["time"].parse().unwrap();
+        time.as_millisecond() as f64 / 1e3
+    };
+    let fitting = saw["began"].as_f64().unwrap()..saw["ended"].as_f64().unwrap();
+    let rows: Vec<Row> = record
+        .samples()
+        .into_iter()
+        .filter(|r| r["gpu"] == "0" && fitting.contains(&moment(r)))
+        .collect();
+    assert!(rows.len() >= 8, "{} rows while it fits", rows.len());
+    let complete = rows.iter().filter(|r| {
+        let progress = ["epoch", "step", "loss"]
+            .iter()
+            .all(|name| !r[*name].is_empty());
+        progress
+            && r["gpu_util_pct"] == "85"
+            && r["job_mem_mib"] == "6144"
+            && !r["power_w"].is_empty()
+    });
+    let complete = complete.count();
+    assert!(
+        complete * 10 > rows.len() * 9,
+        "{complete} of {} rows: {rows:#?}",
+        rows.len()
+    );
+
+    let summary = &run["summary"];
+    assert_eq!(summary["epoch"], 8.0, "{summary}");
+    assert_eq!(summary["epochs"], 8.0);
+    assert_eq!(summary["step"], 1000);
+    assert_eq!(summary["job_mem_mib_max"], 6144.0);
+    assert_eq!(summary["gpu_util_pct_p95"], 85.0);
+}
+
+fn is_summed_up(watched: &Ended) {
+    let said = watched.own_lines().join("\n");
+    for part in ["epoch 8/8", "p95 85 %", "memory peak 6.0 GiB"] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+}
