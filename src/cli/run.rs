@@ -51,7 +51,7 @@ pub struct RunArgs {
     #[arg(long = "tag", value_name = "TAG", help_heading = "Recording")]
     tags: Vec<String>,
 
-    /// Directory of the records; by default $XDG_STATE_HOME/gpuwatch/runs
+    /// Directory of the records; by default gpuwatch/runs in the user's state directory
     #[arg(
         long,
         value_name = "DIR",

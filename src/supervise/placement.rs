@@ -13,7 +13,7 @@ use crate::model::{GpuSample, Inventory};
 use crate::nvml::protocol::{FromHelper, Watched};
 use crate::place::choose::{self, Standing};
 use crate::place::holder::holder;
-use crate::place::visible::visible;
+use crate::place::visible::{Device, visible};
 use crate::plan::env::Chosen;
 use crate::sys::signals::{SignalFd, suffer};
 
@@ -42,7 +42,7 @@ impl Watch {
             Self::These(gpus) => gpus.clone(),
             Self::Shown(value) => {
                 let shown = visible(value.as_deref(), inventory);
-                let gpus: BTreeSet<u32> = shown.iter().filter_map(|device| device.gpu()).collect();
+                let gpus: BTreeSet<u32> = shown.iter().filter_map(Device::gpu).collect();
                 gpus.into_iter().collect()
             }
         }
@@ -113,7 +113,7 @@ pub fn place(
         }),
     };
     let mut placement = match answer {
-        Ok(answer) => choose(answer, given, explicit).map_err(Unplaced::Refused)?,
+        Ok(answer) => choose(answer, given.as_deref(), explicit).map_err(Unplaced::Refused)?,
         Err(silence) if explicit => {
             let text = format!(
                 "--gpus free: {}; use --gpus none to run without",
@@ -261,7 +261,7 @@ fn take_signals(arrivals: &SignalFd, early: &mut Vec<i32>) -> Result<(), Unplace
     Ok(())
 }
 
-fn choose(answer: Answer, given: Option<String>, explicit: bool) -> Result<Placement, Refused> {
+fn choose(answer: Answer, given: Option<&str>, explicit: bool) -> Result<Placement, Refused> {
     let Answer {
         inventory,
         samples,
@@ -269,8 +269,8 @@ fn choose(answer: Answer, given: Option<String>, explicit: bool) -> Result<Place
     } = answer;
     let command = |pid| holder(Path::new("/proc"), pid).name;
     let mut standings = choose::standings(&inventory, &samples, &BTreeSet::new(), &command);
-    if given.is_some() {
-        let allowed = Watch::Shown(given.clone()).resolve(&inventory);
+    if let Some(given) = given {
+        let allowed = Watch::Shown(Some(given.to_owned())).resolve(&inventory);
         standings.retain(|s| allowed.contains(&s.gpu));
     }
     let free: Vec<u32> = standings

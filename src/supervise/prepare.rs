@@ -214,19 +214,22 @@ pub fn dry_run(request: &Request) -> Result<Ending, Refused> {
 }
 
 fn plan_text(request: &Request, placement: &Placement, env: &[EnvChange]) -> String {
-    let mut text = format!(
-        "command: {}\n",
+    let command = format!(
+        "command: {}",
         clean(&argv::recorded(&request.argv).join(" "))
     );
-    for said in &placement.said {
-        text.push_str(&format!("gpus: {}\n", clean(said)));
-    }
-    for (name, setting) in env::recorded(env) {
-        text.push_str(&format!(
-            "set: {name}={}  ({})\n",
+    let gpus = placement
+        .said
+        .iter()
+        .map(|said| format!("gpus: {}", clean(said)));
+    let set = env::recorded(env).into_iter().map(|(name, setting)| {
+        format!(
+            "set: {name}={}  ({})",
             clean(&setting.value),
             clean(&setting.why)
-        ));
-    }
-    text
+        )
+    });
+    let mut lines: Vec<String> = [command].into_iter().chain(gpus).chain(set).collect();
+    lines.push(String::new());
+    lines.join("\n")
 }

@@ -26,13 +26,13 @@ impl Progress {
     pub fn told(&self, mark: &Mark) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = known.told.clone();
-        known.told = over(of_mark(mark), before);
+        known.told = over(&of_mark(mark), &before);
     }
 
     /// Where training stands.
     pub fn now(&self) -> ProgressState {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        over(known.told.clone(), known.shown.clone())
+        over(&known.told, &known.shown)
     }
 }
 
@@ -50,7 +50,7 @@ fn of_mark(mark: &Mark) -> ProgressState {
     }
 }
 
-fn over(first: ProgressState, second: ProgressState) -> ProgressState {
+fn over(first: &ProgressState, second: &ProgressState) -> ProgressState {
     ProgressState {
         epoch: first.epoch.or(second.epoch),
         epochs: first.epochs.or(second.epochs),

@@ -124,7 +124,9 @@ impl Sampler {
         if !self.expects_helper() {
             self.sample(None);
         }
-        heard.into_iter().for_each(|message| self.hear(message));
+        for message in heard {
+            self.hear(message);
+        }
         while !self.wait(self.next_due()) {
             self.receive();
             if Instant::now() >= self.next_due() {
@@ -189,14 +191,15 @@ impl Sampler {
         let Some(beside) = self.setup.beside.clone() else {
             return;
         };
-        match beside.receive() {
-            Ok(messages) => messages.into_iter().for_each(|message| self.hear(message)),
-            Err(_) => {
-                self.setup.beside = None;
-                self.ticking = false;
-                let events = self.health.gone();
-                self.tell(events);
+        if let Ok(messages) = beside.receive() {
+            for message in messages {
+                self.hear(message);
             }
+        } else {
+            self.setup.beside = None;
+            self.ticking = false;
+            let events = self.health.gone();
+            self.tell(events);
         }
     }
 

@@ -110,7 +110,7 @@ fn start(
         ended: None,
         finishing: None,
     };
-    Ok(run.to_the_end())
+    Ok(run.until_the_end())
 }
 
 /// A run whose child was started.
@@ -129,7 +129,7 @@ struct Run {
 }
 
 impl Run {
-    fn to_the_end(mut self) -> Ending {
+    fn until_the_end(mut self) -> Ending {
         loop {
             for happening in self.wait() {
                 if matches!(happening, Happening::ChildEnded(_)) {
