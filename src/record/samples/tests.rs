@@ -1,3 +1,5 @@
+//! What is written is what is read back, rounded.
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
