@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use clap::Parser;
 
 mod gpus;
-mod gpus_table;
 mod helper;
 
 #[derive(Debug, Parser)]
