@@ -4,7 +4,6 @@
 
 mod errors;
 mod gpus;
-mod gpus_table;
 mod helper;
 mod output;
 mod parse;

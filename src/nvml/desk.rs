@@ -116,12 +116,9 @@ impl Desk {
             since: Instant::now(),
             told: false,
         });
-        let result = f();
-        let told = hold(&self.in_call).take().is_some_and(|c| c.told);
-        if told {
-            self.say(&FromHelper::Unstuck);
-        }
-        result
+        // A call that panics has ended as well.
+        let _ends = CallEnds(self);
+        f()
     }
 
     /// Reports a call that takes too long, once; when to look again.
@@ -144,6 +141,18 @@ impl Desk {
             for_s: for_.as_secs_f64(),
         });
         now + PATIENCE
+    }
+}
+
+/// Notes the end of a call when it is dropped.
+struct CallEnds<'d>(&'d Desk);
+
+impl Drop for CallEnds<'_> {
+    fn drop(&mut self) {
+        let told = hold(&self.0.in_call).take().is_some_and(|c| c.told);
+        if told {
+            self.0.say(&FromHelper::Unstuck);
+        }
     }
 }
 

@@ -63,16 +63,17 @@ impl Health {
     }
 
     fn become_(&mut self, state: SourceState, why: Option<String>) -> Vec<Event> {
-        // What has failed says so once; only an inventory or a tick, which nobody sends
-        // then, could make it work again. Works from the start: nothing to say.
-        let silent = self.state == Some(state)
-            || (self.state.is_none() && state == SourceState::Ok)
-            || (self.state == Some(SourceState::Failed) && state == SourceState::Slow);
-        if !(self.state == Some(SourceState::Failed) && state == SourceState::Slow) {
-            self.state = Some(state);
-        }
-        if silent {
-            return Vec::new();
+        use SourceState::{Failed, Ok, Slow};
+        match (self.state, state) {
+            // What has failed is also silent: not worth a word.
+            (Some(Failed), Slow) => return Vec::new(),
+            (Some(before), now) if before == now => return Vec::new(),
+            // Works from the start: nothing to say.
+            (None, Ok) => {
+                self.state = Some(Ok);
+                return Vec::new();
+            }
+            _ => self.state = Some(state),
         }
         vec![source("nvml".to_owned(), state, why)]
     }

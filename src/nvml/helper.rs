@@ -14,7 +14,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::SigSet;
 
 use super::desk::{Desk, Watch};
-use super::protocol::ToHelper;
+use super::protocol::{FromHelper, ToHelper};
 use super::watcher;
 use super::wire::{Closed, Inbox};
 use crate::sys::helper_io;
@@ -44,12 +44,7 @@ pub fn main(socket: OwnedFd, keep: Vec<OwnedFd>, nvml: bool) -> ! {
     let socket = Arc::new(socket);
     let desk = Arc::new(Desk::new(Arc::clone(&socket)));
     if nvml {
-        let desk = Arc::clone(&desk);
-        // Inherits the blocked signals, and so do threads of the library.
-        let started = thread::Builder::new()
-            .name("nvml".to_owned())
-            .spawn(move || watcher::run(&desk));
-        drop(started);
+        watch(&desk);
     }
     let mut inbox = Inbox::new(Arc::clone(&socket));
     let mut duties = Duties {
@@ -63,6 +58,20 @@ pub fn main(socket: OwnedFd, keep: Vec<OwnedFd>, nvml: bool) -> ! {
     drop(duties);
     let _ = nix::sys::socket::shutdown(socket.as_raw_fd(), nix::sys::socket::Shutdown::Both);
     helper_io::exit_now(0)
+}
+
+/// Starts the thread that speaks NVML.
+fn watch(desk: &Arc<Desk>) {
+    let its = Arc::clone(desk);
+    // Inherits the blocked signals, and so do threads of the library.
+    let started = thread::Builder::new()
+        .name("nvml".to_owned())
+        .spawn(move || watcher::run(&its));
+    if let Err(error) = started {
+        desk.say(&FromHelper::Failed {
+            why: format!("no thread to be had that would read the GPUs: {error}"),
+        });
+    }
 }
 
 /// Why the helper ends.

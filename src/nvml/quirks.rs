@@ -1,6 +1,6 @@
 //! What a driver version is known to do wrong.
 //!
-//! Pure. Sources: NVIDIA's changelogs and issue threads, gathered in the design notes on NVML.
+//! Pure. Sources: NVIDIA's changelogs, and issue threads of the tools that met them.
 
 /// How to treat one driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -215,6 +215,18 @@ mod tests {
         assert_eq!(visible(Some("2"), &inventory), []);
     }
 
+    proptest::proptest! {
+        #[test]
+        fn whatever_is_written_names_existing_gpus_once(value in "[-+0-9, GPUMIabx/]{0,24}|.*") {
+            let seen = visible(Some(&value), &machine());
+            let mut indexes: Vec<_> = seen.iter().filter_map(Device::gpu).collect();
+            assert!(indexes.iter().all(|i| *i < 3));
+            indexes.sort_unstable();
+            indexes.dedup();
+            assert!(seen.len() <= indexes.len() + 1);
+        }
+    }
+
     #[test]
     fn equal_gpus_leave_no_doubt_about_numbers() {
         let mut inventory = machine();

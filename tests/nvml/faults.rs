@@ -196,3 +196,21 @@ fn gpus_that_report_no_xids_do_not_silence_the_others() {
     });
     assert_eq!(xid, (2, 31));
 }
+
+#[test]
+fn a_panic_in_the_bindings_is_a_failure_in_words() {
+    // They panic where an event set can't be given back.
+    let driver = FakeDriver::without(&["nvmlEventSetFree"], &at_work());
+    let mut helper = Helper::watching(&driver);
+    helper.tick(|_| true);
+    helper.tick(|_| true);
+    helper.watch(50);
+    let why = helper.until(|message| match message {
+        FromHelper::Failed { why } => Some(why.clone()),
+        _ => None,
+    });
+    assert!(why.contains("a panic was caught"), "{why}");
+    // The rest of the process goes on.
+    helper.say(&ToHelper::Bye);
+    helper.ends();
+}

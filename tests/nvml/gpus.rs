@@ -1,6 +1,7 @@
 //! `gpuwatch gpus`.
 
-use std::process::Output;
+use std::io::{BufRead, BufReader};
+use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 
@@ -173,4 +174,51 @@ fn a_driver_that_hangs_is_given_up() {
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["gpus"][0]["state"], "unknown");
     assert!(String::from_utf8_lossy(&output.stderr).contains("no readings after 3 s"));
+}
+
+#[test]
+fn watching_prints_a_document_a_line_until_nobody_reads() {
+    let driver = FakeDriver::new(&json!({"gpus": [{"util": 5}]}));
+    let mut child = gpuwatch(&driver)
+        .args(["gpus", "--watch", "--json", "--interval", "100ms"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    for _ in 0..3 {
+        let line = lines.next().unwrap().unwrap();
+        let document: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(document["gpus"][0]["util_pct"], 5);
+    }
+    drop(lines);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn the_log_has_a_row_a_gpu_and_empty_fields_for_missing_readings() {
+    let driver = FakeDriver::new(&json!({"gpus": [
+        {"util": 5, "processes": [{"pid": 7, "mem_mib": 1}, {"pid": 8, "mem_mib": 1}]},
+        {"util": null, "power_w": null},
+    ]}));
+    let file = driver.scenario().with_file_name("gpus.csv");
+    let arguments = ["--csv", file.to_str().unwrap()];
+    for _ in 0..2 {
+        let output = gpus(&driver, &arguments);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0));
+    }
+    let mut reader = csv::Reader::from_path(&file).unwrap();
+    let names = reader.headers().unwrap().clone();
+    let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
+    assert_eq!(rows.len(), 4);
+    let field = |row: usize, name| {
+        let place = names.iter().position(|n| n == name).unwrap();
+        rows[row][place].to_owned()
+    };
+    assert_eq!(field(0, "gpu_util_pct"), "5");
+    assert_eq!(field(0, "pids"), "7+8");
+    assert_eq!(field(3, "gpu"), "1");
+    assert_eq!(field(3, "gpu_util_pct"), "");
+    assert_eq!(field(3, "power_w"), "");
+    assert_eq!(field(3, "pids"), "none");
+    assert_eq!(field(3, "temp_c"), "30");
 }

@@ -294,6 +294,39 @@ fn a_process_that_died_holds_nothing() {
 }
 
 #[test]
+fn a_script_counts_gpus_as_cuda_does() {
+    let driver = FakeDriver::new(&json!({"gpus": [{}, {}, {}]}));
+    let mut helper = Helper::watching(&driver);
+    for (visible, ordinal, held) in [
+        (None, "1", Some(1)),
+        (Some("2,0"), "0", Some(2)),
+        (Some("2,0"), "1", Some(0)),
+        (Some("2,-1,0"), "1", None),
+        (Some(""), "0", None),
+        (Some("GPU-1234"), "2", Some(2)),
+    ] {
+        let mut script = Command::new("python3");
+        driver.apply(&mut script).env("PYTHONPATH", python_path());
+        script.args(["-c", "import fake_gpu, sys\nfake_gpu.hold(int(sys.argv[1]), 100)\nprint(flush=True)\nsys.stdin.read()", ordinal]);
+        if let Some(visible) = visible {
+            script.env("CUDA_VISIBLE_DEVICES", visible);
+        }
+        let script = script.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut script = script.stderr(Stdio::null()).spawn().unwrap();
+        let Some(held) = held else {
+            assert!(!script.wait().unwrap().success(), "{visible:?} {ordinal}");
+            continue;
+        };
+        helper.tick(|gpus| {
+            let on = |g: &GpuSample| g.processes.value().is_some_and(|l| !l.is_empty());
+            gpus.iter().filter(|g| on(g)).map(|g| g.index).eq([held])
+        });
+        drop(script.stdin.take());
+        script.wait().unwrap();
+    }
+}
+
+#[test]
 fn activity_inside_the_gpu_comes_from_two_samples() {
     let gpm = json!({"sm_active": 61.5, "tensor_active": 30.25, "dram_active": 12.0});
     let driver = FakeDriver::new(&json!({"gpus": [{"gpm": gpm}, {}]}));

@@ -1,127 +1,18 @@
-//! `gpuwatch gpus`: the GPUs, who holds them, which are free.
+//! What `gpuwatch gpus` shows, as the JSON document has it.
+//!
+//! From readings to people's terms: who holds a GPU, whether it is free, which number CUDA
+//! gives it here.
 
 use std::collections::BTreeSet;
-use std::io::{self, Write};
-use std::os::fd::AsFd;
 use std::path::Path;
-use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::Serialize;
 use serde_json::Number;
 
-use super::gpus_table;
 use crate::model::{GpuInfo, GpuProcess, GpuSample, Inventory, Reading, Why};
-use crate::nvml::client::{self, HelperLink};
-use crate::nvml::protocol::{FromHelper, ToHelper, Watched};
 use crate::place::choose::{self, Standing};
 use crate::place::holder::{Holder, holder};
 use crate::place::visible::{Device, visible};
-
-/// How long the driver may take to answer.
-const PATIENCE: Duration = Duration::from_secs(3);
-
-/// What was typed.
-#[derive(Debug, clap::Args)]
-pub struct GpusArgs {
-    /// Print one JSON document.
-    #[arg(long)]
-    json: bool,
-}
-
-/// Prints the GPUs. Exit code 1 and one line on standard error where there is no driver
-/// or it doesn't answer in time.
-pub fn run(args: &GpusArgs) -> ExitCode {
-    let answer = match ask() {
-        Ok(answer) => answer,
-        Err(why) => {
-            let _ = writeln!(io::stderr(), "gpuwatch: {why}");
-            return ExitCode::from(1);
-        }
-    };
-    let document = document(&answer);
-    let text = if args.json {
-        serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
-    } else {
-        gpus_table::table(&document)
-    };
-    // A reader that closed the pipe has what it wanted.
-    let _ = io::stdout().write_all(text.as_bytes());
-    if let Some(why) = answer.incomplete {
-        let _ = writeln!(io::stderr(), "gpuwatch: {why}");
-        return ExitCode::from(1);
-    }
-    ExitCode::SUCCESS
-}
-
-/// What the helper said.
-struct Answer {
-    inventory: Inventory,
-    samples: Vec<GpuSample>,
-    /// Why there are no readings beside the inventory.
-    incomplete: Option<String>,
-}
-
-fn ask() -> Result<Answer, String> {
-    let (mut link, _child) =
-        client::spawn().map_err(|e| format!("can't start the process that reads the GPUs: {e}"))?;
-    let deadline = Instant::now() + PATIENCE;
-    let mut inventory = None;
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return late(inventory);
-        }
-        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
-        let _ = poll(&mut [PollFd::new(link.as_fd(), PollFlags::POLLIN)], timeout);
-        let messages = link
-            .receive()
-            .map_err(|_| "the process that reads the GPUs ended early".to_owned())?;
-        for message in messages {
-            match message {
-                FromHelper::Inventory(found) => {
-                    watch_all(&mut link);
-                    inventory = Some(found);
-                }
-                FromHelper::Failed { why } => return Err(why),
-                // Whoever waits no longer than a hang takes to be noticed sees it by himself.
-                FromHelper::Stuck { .. } | FromHelper::Unstuck | FromHelper::Xid { .. } => {}
-                FromHelper::Tick { gpus, .. } => {
-                    let _ = link.send(&ToHelper::Bye);
-                    return Ok(Answer {
-                        inventory: inventory.unwrap_or_default(),
-                        samples: gpus,
-                        incomplete: None,
-                    });
-                }
-            }
-        }
-    }
-}
-
-/// One tick is all that is wanted.
-fn watch_all(link: &mut HelperLink) {
-    let _ = link.send(&ToHelper::Watch {
-        gpus: Watched::All,
-        interval_ms: 60_000,
-    });
-}
-
-fn late(inventory: Option<Inventory>) -> Result<Answer, String> {
-    let nothing = |what| {
-        format!(
-            "the NVIDIA driver doesn't answer: no {what} after {} s",
-            PATIENCE.as_secs()
-        )
-    };
-    let inventory = inventory.ok_or_else(|| nothing("GPUs"))?;
-    Ok(Answer {
-        inventory,
-        samples: Vec::new(),
-        incomplete: Some(nothing("readings")),
-    })
-}
 
 /// The document of `--json`.
 #[derive(Debug, Serialize)]
@@ -191,18 +82,18 @@ pub struct Process {
     pub run: Option<String>,
 }
 
-fn document(answer: &Answer) -> Document {
-    let inventory = &answer.inventory;
+/// The document of what was read; without samples all readings are null.
+pub fn document(inventory: &Inventory, samples: &[GpuSample]) -> Document {
     let setting = std::env::var_os("CUDA_VISIBLE_DEVICES");
     let setting = setting.as_ref().map(|v| v.to_string_lossy());
     let visible = visible(setting.as_deref(), inventory);
-    let standings = choose::standings(inventory, &answer.samples, &BTreeSet::new(), &|_| None);
+    let standings = choose::standings(inventory, samples, &BTreeSet::new(), &|_| None);
     let gpus = inventory
         .gpus
         .iter()
         .zip(&standings)
         .map(|(info, standing)| {
-            let sample = answer.samples.iter().find(|s| s.index == info.index);
+            let sample = samples.iter().find(|s| s.index == info.index);
             gpu(info, standing, sample, &visible)
         });
     Document {
@@ -262,14 +153,14 @@ fn process(listed: &GpuProcess) -> Process {
 }
 
 /// RFC 3339 with milliseconds and the local offset.
-fn local_time(seconds: f64) -> Option<String> {
+pub fn local_time(seconds: f64) -> Option<String> {
     let at = jiff::Timestamp::from_millisecond((seconds * 1e3) as i64).ok()?;
     let zoned = at.to_zoned_datetime(jiff::tz::TimeZone::system());
     Some(zoned.strftime("%Y-%m-%dT%H:%M:%S%.3f%:z").to_string())
 }
 
 /// A reading rounded to whole `1 / parts`; whole numbers are written without a fraction.
-fn number(reading: &Reading<f64>, parts: f64) -> Option<Number> {
+pub fn number(reading: &Reading<f64>, parts: f64) -> Option<Number> {
     let rounded = (reading.get()? * parts).round() / parts;
     if rounded.fract() == 0.0 {
         Some(Number::from(rounded as i64))

@@ -4,7 +4,7 @@
 
 use serde_json::Number;
 
-use super::gpus::{Document, Gpu, Process};
+use super::document::{Document, Gpu, Process};
 use crate::model::units::mib_text;
 
 const HEAD: [&str; 8] = [
@@ -12,6 +12,9 @@ const HEAD: [&str; 8] = [
 ];
 /// Columns that are aligned to the right.
 const NUMBERS: [&str; 5] = ["GPU", "UTIL", "MEMORY", "TEMP", "POWER"];
+
+/// Characters of a command line that are shown.
+const LONGEST_COMMAND: usize = 60;
 
 /// Aligned columns, a line a GPU, and further processes on lines of their own.
 pub fn table(document: &Document) -> String {
@@ -80,12 +83,21 @@ fn process(process: &Process) -> String {
         .user
         .as_deref()
         .map_or(String::new(), |u| format!("{u}: "));
-    let command = process.command.as_deref().unwrap_or("?");
+    let command = shortened(process.command.as_deref().unwrap_or("?"));
     let held = match process.mem_mib {
         Some(_) => format!(", {}", mib(process.mem_mib.as_ref())),
         None => String::new(),
     };
     format!("{user}{command} (pid {}{held})", process.pid)
+}
+
+/// A command line may be as long as a page; `--json` has all of it.
+fn shortened(command: &str) -> String {
+    if command.chars().count() <= LONGEST_COMMAND {
+        return command.to_owned();
+    }
+    let start: String = command.chars().take(LONGEST_COMMAND - 1).collect();
+    start + "…"
 }
 
 fn line(row: &[String; 8], rows: &[[String; 8]]) -> String {
