@@ -75,11 +75,15 @@ impl Ring {
                 .unwrap_or_else(PoisonError::into_inner);
         }
         inside.reader_waits = false;
-        // Less than half full: the rest of a burst may come along. The end never waits.
-        if inside.open > 0 && inside.held < CAPACITY / 2 {
-            drop(inside);
-            std::thread::sleep(GATHER);
-            inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        let gather_until = Instant::now() + GATHER;
+        // The rest of a burst may come along; a flood or the end doesn't wait.
+        while inside.open > 0 && inside.held < CAPACITY / 2 {
+            let left = gather_until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let woken = self.arrived.wait_timeout(inside, left);
+            inside = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
         inside.held = 0;
         Taken {
@@ -109,7 +113,9 @@ impl Tap for Ring {
                 bytes: bytes.to_vec(),
             }),
         }
-        if inside.reader_waits {
+        // Somebody waits for anything, or (with nobody to notice it costs nothing) for a flood.
+        let flood = inside.held >= CAPACITY / 2 && inside.held - bytes.len() < CAPACITY / 2;
+        if inside.reader_waits || flood {
             inside.reader_waits = false;
             self.arrived.notify_one();
         }
