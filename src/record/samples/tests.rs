@@ -1,3 +1,5 @@
+//! What is written to `samples.csv` is what is read back.
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
