@@ -8,4 +8,4 @@ pub mod relay;
 pub mod sentinel;
 pub mod signals;
 pub mod streams;
-mod terminal;
+pub mod terminal;

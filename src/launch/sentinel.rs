@@ -5,12 +5,15 @@
 //! its mask and what waits behind it.
 
 use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use std::{fs, io, thread};
 
+use nix::poll::{PollFd, PollFlags, poll};
+
 use crate::sys::helper_io::adopt;
+use crate::sys::process::continue_with;
 use crate::sys::signals::{Mask, consume};
 use crate::sys::spawn::{exec_self, fork_bare};
 
@@ -18,11 +21,15 @@ use crate::sys::spawn::{exec_self, fork_bare};
 const BECOME_HELPER: u8 = b'h';
 const CONSUME: u8 = b'c';
 const RELEASE: u8 = b'r';
+const FOLLOW: u8 = b'f';
 const QUIT: u8 = b'q';
 
 /// How long the relay's read ends outlive a killed gpuwatch, so that a printing child gets
 /// its SIGTERM before a SIGPIPE.
 pub const KEEP_AFTER_DEATH: Duration = Duration::from_secs(1);
+
+/// How often a stopped child is looked at, ms.
+const FOLLOW_EVERY_MS: u8 = 200;
 
 /// The sentinel, seen from the supervisor.
 pub struct Sentinel {
@@ -70,6 +77,12 @@ impl Sentinel {
         self.order(RELEASE, read_end)
     }
 
+    /// Continues us once this child goes on, while we are stopped; None: we were continued.
+    /// Only before `become_helper`.
+    pub fn follow(&self, child: Option<u32>) -> io::Result<()> {
+        self.order(FOLLOW, child.map_or(0, |pid| pid as i32))
+    }
+
     /// Ends it, without the wait for our death. Only before `become_helper`.
     pub fn quit(&self) -> io::Result<()> {
         self.order(QUIT, 0)
@@ -100,7 +113,11 @@ fn pending_in(status: &str, signal: i32) -> Option<bool> {
 /// The sentinel's own life.
 fn serve(mut socket: UnixStream, keep: &[RawFd]) -> i32 {
     Mask::full().set();
+    let mut followed = None;
     loop {
+        if let Some(child) = followed {
+            follow(&socket, child);
+        }
         let mut what = [0_u8; 1];
         let mut number = [0_u8; 4];
         if socket
@@ -118,11 +135,20 @@ fn serve(mut socket: UnixStream, keep: &[RawFd]) -> i32 {
                 consume(number);
             }
             RELEASE => drop(adopt(number)),
+            FOLLOW => followed = u32::try_from(number).ok().filter(|pid| *pid != 0),
             _ => {
                 let error = become_helper(&socket, keep);
                 return outlive(socket, &error);
             }
         }
+    }
+}
+
+/// Until there is an order: keeps the supervisor going whenever this child goes on.
+fn follow(socket: &UnixStream, child: u32) {
+    let mut fds = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
+    while poll(&mut fds, FOLLOW_EVERY_MS) == Ok(0) {
+        continue_with(child);
     }
 }
 

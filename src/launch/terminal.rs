@@ -7,7 +7,7 @@ use nix::sys::termios::{OutputFlags, SetArg, Termios, tcgetattr, tcsetattr};
 use nix::unistd::{getpgrp, tcgetpgrp};
 
 use crate::sys::signals::Mask;
-use crate::sys::streams::{set_window_size, window_size};
+use crate::sys::streams::{set_window_size, standard, window_size};
 
 /// One real terminal and what was last seen of its stand-in.
 pub struct Terminal {
@@ -85,4 +85,10 @@ fn set_quietly(terminal: impl AsFd, settings: &Termios) -> nix::Result<()> {
     let result = tcsetattr(terminal, SetArg::TCSADRAIN, settings);
     old.set();
     result
+}
+
+/// Whether a shell waits for us at a terminal: our group is the foreground of one of our
+/// standard descriptors.
+pub fn in_foreground() -> bool {
+    (0..3).any(|fd| tcgetpgrp(standard(fd)).is_ok_and(|group| group == getpgrp()))
 }

@@ -187,7 +187,8 @@ pub enum Event {
     },
     /// A change of a GPU.
     Gpu {
-        /// NVML index or `MIG-<uuid>`.
+        /// NVML index (a number) or `MIG-<uuid>`.
+        #[serde(with = "super::number::gpu")]
         gpu: String,
         /// What changed.
         change: GpuChange,

@@ -18,11 +18,15 @@ use super::protocol::ToHelper;
 use super::watcher;
 use super::wire::{Closed, Inbox};
 use crate::sys::helper_io;
+use crate::sys::process::continue_with;
 use crate::sys::signals::consume;
 
 /// How long what we keep open outlives a supervisor that was killed: its child is sent
 /// SIGTERM then, and one that prints must not meet a closed pipe first.
 const KEEP_FOR: Duration = Duration::from_secs(1);
+
+/// How often a stopped child is looked at.
+const FOLLOW_EVERY: Duration = Duration::from_millis(200);
 
 /// Runs until the supervisor says so or is gone. Never returns: the process ends here, at
 /// once and without handlers, because those of an NVIDIA library can hang.
@@ -30,7 +34,7 @@ const KEEP_FOR: Duration = Duration::from_secs(1);
 /// `socket` is connected to the supervisor. `keep` are descriptors that are never read, only
 /// held open a second longer than the supervisor lives. With `nvml` false no library is
 /// touched: the process is the sentinel alone.
-pub fn main(socket: OwnedFd, mut keep: Vec<OwnedFd>, nvml: bool) -> ! {
+pub fn main(socket: OwnedFd, keep: Vec<OwnedFd>, nvml: bool) -> ! {
     // Inherited already where the launcher starts us; a second time costs nothing.
     let _ = SigSet::all().thread_block();
     // Started as /proc/self/exe it would be called "exe" by `ps` and `top`.
@@ -48,11 +52,15 @@ pub fn main(socket: OwnedFd, mut keep: Vec<OwnedFd>, nvml: bool) -> ! {
         drop(started);
     }
     let mut inbox = Inbox::new(Arc::clone(&socket));
-    if serve(&desk, &mut inbox, &mut keep) == End::Orphaned && !keep.is_empty() {
+    let mut duties = Duties {
+        keep,
+        followed: None,
+    };
+    if serve(&desk, &mut inbox, &mut duties) == End::Orphaned && !duties.keep.is_empty() {
         thread::sleep(KEEP_FOR);
     }
     // A thread in state D would keep the whole process, and so the descriptors, for longer.
-    drop(keep);
+    drop(duties);
     let _ = nix::sys::socket::shutdown(socket.as_raw_fd(), nix::sys::socket::Shutdown::Both);
     helper_io::exit_now(0)
 }
@@ -64,15 +72,27 @@ enum End {
     Orphaned,
 }
 
-fn serve(desk: &Desk, inbox: &mut Inbox, keep: &mut Vec<OwnedFd>) -> End {
+/// What the main thread does for the supervisor besides standing guard.
+struct Duties {
+    /// Descriptors that are held open.
+    keep: Vec<OwnedFd>,
+    /// While the supervisor is stopped: the child with which it shall go on.
+    followed: Option<u32>,
+}
+
+fn serve(desk: &Desk, inbox: &mut Inbox, duties: &mut Duties) -> End {
     loop {
-        let look_again = desk.look(Instant::now());
+        let mut look_again = desk.look(Instant::now());
+        if let Some(child) = duties.followed {
+            continue_with(child);
+            look_again = look_again.min(Instant::now() + FOLLOW_EVERY);
+        }
         wait(inbox, desk.flush(), look_again);
         match inbox.receive() {
             Err(Closed) => return End::Orphaned,
             Ok(messages) => {
                 for message in messages {
-                    if obey(desk, keep, message) == Some(End::Dismissed) {
+                    if obey(desk, duties, message) == Some(End::Dismissed) {
                         return End::Dismissed;
                     }
                 }
@@ -92,7 +112,7 @@ fn wait(inbox: &Inbox, wants_write: bool, until: Instant) {
     let _ = poll(&mut [PollFd::new(inbox.as_fd(), events)], timeout);
 }
 
-fn obey(desk: &Desk, keep: &mut Vec<OwnedFd>, message: ToHelper) -> Option<End> {
+fn obey(desk: &Desk, duties: &mut Duties, message: ToHelper) -> Option<End> {
     match message {
         ToHelper::Watch { gpus, interval_ms } => desk.order(Some(Watch {
             gpus,
@@ -102,7 +122,8 @@ fn obey(desk: &Desk, keep: &mut Vec<OwnedFd>, message: ToHelper) -> Option<End> 
         ToHelper::Consume { signal } => {
             consume(signal);
         }
-        ToHelper::Release { fd } => keep.retain(|kept| kept.as_raw_fd() != fd),
+        ToHelper::Release { fd } => duties.keep.retain(|kept| kept.as_raw_fd() != fd),
+        ToHelper::Follow { child } => duties.followed = child,
         ToHelper::Bye => return Some(End::Dismissed),
     }
     None

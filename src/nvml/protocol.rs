@@ -70,6 +70,12 @@ pub enum ToHelper {
         /// Its number.
         fd: i32,
     },
+    /// The supervisor is being stopped as this child was: continue it once the child goes
+    /// on. None: it was continued.
+    Follow {
+        /// The main child.
+        child: Option<u32>,
+    },
     /// Exit now.
     Bye,
 }
@@ -146,6 +152,8 @@ mod tests {
             ToHelper::Stop,
             ToHelper::Consume { signal: 15 },
             ToHelper::Release { fd: 5 },
+            ToHelper::Follow { child: Some(7) },
+            ToHelper::Follow { child: None },
             ToHelper::Bye,
         ] {
             there_and_back(&message);

@@ -9,7 +9,7 @@ const SHORTEST: usize = 4;
 /// Whether the grammar should look at this line.
 pub(super) fn may_matter(line: &[u8]) -> bool {
     line.len() >= SHORTEST
-        && (has_word(line) || starts_with_count(line) || !line.is_ascii() || has_mark(line))
+        && (has_word(line) || starts_with_count(line) || has_mark(line) || has_foreign_word(line))
 }
 
 /// A number at the very start, alone or in brackets: rows of tables, `[59]`, `10:`.
@@ -53,6 +53,32 @@ fn has_word(line: &[u8]) -> bool {
     })
 }
 
+/// The same beyond ASCII; a bar's glyphs alone say nothing without a number beside them.
+fn has_foreign_word(line: &[u8]) -> bool {
+    const WORDS: [&str; 16] = [
+        "轮",
+        "步",
+        "批",
+        "迭代",
+        "损失",
+        "エポック",
+        "ステップ",
+        "эпоха",
+        "шаг",
+        "época",
+        "Época",
+        "époque",
+        "Époque",
+        "itération",
+        "Itération",
+        "iteración",
+    ];
+    !line.is_ascii()
+        && WORDS
+            .iter()
+            .any(|w| memchr::memmem::find(line, w.as_bytes()).is_some())
+}
+
 /// `3/10`, `3 / 10`, `3 of 10`, `30%|`, `12it [`.
 fn has_mark(line: &[u8]) -> bool {
     memchr::memchr3_iter(b'/', b'%', b'[', line).any(|i| match line[i] {
@@ -62,7 +88,7 @@ fn has_mark(line: &[u8]) -> bool {
             matches!(line[i + 1..].trim_ascii_start().first(), Some(b'|' | b'['))
                 || matches!(
                     line[..i].iter().rev().find(|b| !number(b)),
-                    Some(b'|' | b']')
+                    Some(b'|' | b']' | 0x80..)
                 )
         }
         _ => is_clock_box(line, i),

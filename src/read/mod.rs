@@ -22,6 +22,7 @@ mod hint;
 mod milestones;
 mod pace;
 mod reading;
+mod row;
 mod screen;
 mod shown;
 mod table;

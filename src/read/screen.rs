@@ -12,6 +12,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use unicode_width::UnicodeWidthChar;
 
 use super::Layout;
+use super::row::{FILLER, Row, State, split_wide};
 
 /// Plain output never wraps, but a line is remembered only up to here.
 const PLAIN_COLS: usize = 4096;
@@ -20,8 +21,8 @@ const PLAIN_ROWS: usize = 64;
 /// Larger terminals than this don't exist; the bound keeps memory small.
 const MOST_COLS: usize = 4096;
 const MOST_ROWS: usize = 1024;
-/// The right half of a wide character.
-const FILLER: char = '\0';
+/// Columns from one tab stop to the next.
+pub(super) const TAB: usize = 8;
 /// How many redrawn lines are remembered, so that a block of bars that moved down by a row
 /// isn't read as news.
 const RECENT: usize = 32;
@@ -33,43 +34,6 @@ pub(super) struct Line {
     pub text: String,
     /// It stands where something else stood before: part of a block that is drawn again.
     pub redrawn: bool,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Row {
-    cells: Vec<char>,
-    /// The text goes on in the next row.
-    wrapped: bool,
-    state: State,
-    /// Hash of the text as it was last evaluated.
-    seen: u64,
-    /// The cursor came back to it.
-    revisited: bool,
-}
-
-/// Where a row stands between drawing and reading.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
-    #[default]
-    Clean,
-    /// Changed since it was evaluated.
-    Dirty,
-    /// First row of a line whose present text was evaluated (its hash isn't known yet).
-    Evaluated,
-}
-
-impl Row {
-    fn is_dirty(&self) -> bool {
-        self.state == State::Dirty
-    }
-
-    fn clear(&mut self) {
-        self.cells.clear();
-        *self = Self {
-            cells: std::mem::take(&mut self.cells),
-            ..Self::default()
-        };
-    }
 }
 
 /// Rows, cursor and scroll region of one stream.
@@ -176,17 +140,40 @@ impl Screen {
     pub fn line(&mut self, ascii: &[u8]) {
         let row = &mut self.rows[self.row];
         row.cells.extend(ascii.iter().map(|b| char::from(*b)));
+        // A blank line isn't evaluated, and a known text is never offered again.
         let end = ascii.iter().rposition(|b| *b != b' ').map_or(0, |i| i + 1);
         if end > 0 {
             row.state = State::Evaluated;
         }
-        if (self.wanted)(&ascii[..end]) {
+        if end > 0 && (self.wanted)(&ascii[..end]) {
             self.ready.push(Line {
                 text: ascii[..end].iter().map(|b| char::from(*b)).collect(),
                 redrawn: false,
             });
         }
         self.line_feed();
+    }
+
+    /// Printable ASCII: the same as printing each character.
+    pub fn print_run(&mut self, ascii: &[u8]) {
+        let end = self.col + ascii.len();
+        if end > self.cols {
+            for byte in ascii {
+                self.print(char::from(*byte));
+            }
+            return;
+        }
+        self.touch();
+        let cells = &mut self.rows[self.row].cells;
+        if cells.len() < end {
+            cells.resize(end, ' ');
+        }
+        split_wide(cells, self.col);
+        split_wide(cells, end);
+        for (cell, byte) in cells[self.col..end].iter_mut().zip(ascii) {
+            *cell = char::from(*byte);
+        }
+        self.col = end;
     }
 
     pub fn print(&mut self, c: char) {
@@ -242,7 +229,7 @@ impl Screen {
     }
 
     pub fn tab(&mut self) {
-        let target = (self.col / 8 + 1) * 8;
+        let target = (self.col / TAB + 1) * TAB;
         if self.wraps {
             self.col = target.min(self.cols - 1);
         } else {
@@ -469,14 +456,6 @@ fn bounded_cols(cols: u16) -> usize {
 
 fn bounded_rows(rows: u16) -> usize {
     usize::from(rows).clamp(1, MOST_ROWS)
-}
-
-/// A wide character whose halves are torn apart at `col` becomes blanks.
-fn split_wide(cells: &mut [char], col: usize) {
-    if col > 0 && cells.get(col) == Some(&FILLER) {
-        cells[col - 1] = ' ';
-        cells[col] = ' ';
-    }
 }
 
 /// Never 0, which stands for "nothing was evaluated here".

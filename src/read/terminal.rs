@@ -7,7 +7,10 @@ use memchr::memchr;
 use vte::{Params, Parser, Perform};
 
 use super::Layout;
-use super::screen::{Line, Screen};
+use super::screen::{Line, Screen, TAB};
+
+/// A longer change of colour is left to the parser.
+const MOST_COLOUR: usize = 24;
 
 /// One output stream and the screen that it draws on.
 pub(super) struct Terminal {
@@ -17,6 +20,8 @@ pub(super) struct Terminal {
     in_escape: bool,
     /// The beginning of a character whose end hasn't come yet.
     partial: Vec<u8>,
+    /// Room for a line whose tabs were replaced.
+    expanded: Vec<u8>,
 }
 
 impl Terminal {
@@ -26,6 +31,7 @@ impl Terminal {
             parser: Parser::new(),
             in_escape: false,
             partial: Vec::new(),
+            expanded: Vec::new(),
         }
     }
 
@@ -83,8 +89,14 @@ impl Terminal {
         let mut used = 0;
         while let Some(end) = memchr(b'\n', &bytes[used..]) {
             let line = &bytes[used..used + end];
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
-            if !self.screen.takes_line(line.len()) || !is_printable(line) {
+            let mut line = line.strip_suffix(b"\r").unwrap_or(line);
+            if !is_printable(line) {
+                if !expand_tabs(line, &mut self.expanded) {
+                    break;
+                }
+                line = &self.expanded;
+            }
+            if !self.screen.takes_line(line.len()) {
                 break;
             }
             self.screen.line(line);
@@ -93,16 +105,19 @@ impl Terminal {
         if used > 0 {
             return used;
         }
-        let run = bytes.iter().take_while(|b| (0x20..0x7f).contains(*b));
-        for byte in run {
-            self.screen.print(char::from(*byte));
-            used += 1;
+        let run = bytes
+            .iter()
+            .take_while(|b| (0x20..0x7f).contains(*b))
+            .count();
+        if run > 0 {
+            self.screen.print_run(&bytes[..run]);
+            return run;
         }
-        if used == 0 {
-            self.control(bytes[0]);
-            used = 1;
+        if let Some(len) = colour(bytes) {
+            return len;
         }
-        used
+        self.control(bytes[0]);
+        1
     }
 
     fn control(&mut self, byte: u8) {
@@ -163,9 +178,34 @@ impl Terminal {
     }
 }
 
+/// The length of a whole change of colour, which needs no parser: half of all log lines
+/// have some, and nothing that is read depends on it.
+fn colour(bytes: &[u8]) -> Option<usize> {
+    let inside = bytes.strip_prefix(b"\x1b[")?;
+    let len = inside
+        .iter()
+        .take(MOST_COLOUR)
+        .position(|b| !(b.is_ascii_digit() || *b == b';'))?;
+    (inside[len] == b'm').then_some(len + 3)
+}
+
 fn is_printable(line: &[u8]) -> bool {
     line.iter()
         .fold(true, |all, b| all & (0x20..0x7f).contains(b))
+}
+
+/// Replaces tabs by the blanks that they stand for; false where anything else needs more
+/// than printing.
+fn expand_tabs(line: &[u8], into: &mut Vec<u8>) -> bool {
+    into.clear();
+    for byte in line {
+        match byte {
+            b'\t' => into.resize((into.len() / TAB + 1) * TAB, b' '),
+            0x20..0x7f => into.push(*byte),
+            _ => return false,
+        }
+    }
+    true
 }
 
 fn control(screen: &mut Screen, byte: u8) {
@@ -328,6 +368,11 @@ mod tests {
     #[test]
     fn a_line_is_read_once_unless_it_changes() {
         assert_eq!(read(PLAIN, b"1/3\r1/3\r2/3\r\n"), ["1/3", "2/3"]);
+        assert_eq!(
+            read(PLAIN, b"   \n\t\n\n1/2\n"),
+            ["1/2"],
+            "blank lines say nothing"
+        );
         let block = b"a 1\nb 1\x1b[A\r\x1b[Ka 1\n\x1b[Kb 2\n";
         assert_eq!(read(PLAIN, block), ["a 1", "b 1", "b 2"]);
     }

@@ -14,9 +14,26 @@ pub(super) enum Counts {
     RunSteps,
 }
 
+/// Calls `f` with the word in lower case, without the heap for all that is common.
+fn lowered<R>(word: &str, f: impl FnOnce(&str) -> R) -> R {
+    let mut room = [0_u8; 64];
+    match room.get_mut(..word.len()) {
+        Some(space) if word.is_ascii() => {
+            space.copy_from_slice(word.as_bytes());
+            space.make_ascii_lowercase();
+            f(std::str::from_utf8(space).unwrap_or_default())
+        }
+        _ => f(&word.to_lowercase()),
+    }
+}
+
 /// What a word counts, if it names a counter, and whether it is a plural.
 pub(super) fn counter(word: &str) -> Option<(Counts, bool)> {
-    let mut lower = word.to_lowercase();
+    lowered(word, counter_in_lower_case)
+}
+
+fn counter_in_lower_case(word: &str) -> Option<(Counts, bool)> {
+    let mut lower = word;
     for prefix in [
         "train/",
         "train_",
@@ -27,10 +44,10 @@ pub(super) fn counter(word: &str) -> Option<(Counts, bool)> {
         "curr_",
     ] {
         if let Some(rest) = lower.strip_prefix(prefix) {
-            lower = rest.to_owned();
+            lower = rest;
         }
     }
-    let found = match lower.as_str() {
+    let found = match lower {
         "epoch" | "epoca" | "época" | "epoche" | "époque" | "эпоха" | "轮" | "轮次"
         | "エポック" => (Counts::Epochs, false),
         "epochs" | "épocas" | "epocas" | "epochen" | "époques" => (Counts::Epochs, true),
@@ -67,96 +84,99 @@ pub(super) fn is_rank(word: &str) -> bool {
 
 /// Names of totals: `"total_steps": 40`.
 pub(super) fn total(word: &str) -> Option<Counts> {
-    match word.to_lowercase().as_str() {
+    lowered(word, |lower| match lower {
         "epochs" | "num_epochs" | "total_epochs" | "max_epochs" | "n_epochs"
         | "num_train_epochs" => Some(Counts::Epochs),
         "steps" | "total_steps" | "max_steps" | "num_steps" | "n_steps" | "total_iters"
         | "max_iters" | "num_batches" | "total_batches" | "n_batches" | "steps_per_epoch"
         | "total_iterations" => Some(Counts::Steps),
         _ => None,
-    }
+    })
 }
 
 /// A word before a counter's name that makes the number something else than where we are.
 pub(super) fn is_elsewhere(word: &str) -> bool {
-    matches!(
-        word.to_lowercase().as_str(),
-        "best"
-            | "over"
-            | "per"
-            | "every"
-            | "each"
-            | "last"
-            | "max"
-            | "min"
-            | "total"
-            | "num"
-            | "warmup"
-            | "from"
-            | "resume"
-            | "resuming"
-            | "resumed"
-            | "until"
-            | "since"
-            | "skipped"
-            | "nan"
-            | "patience"
-            | "final"
-            | "n"
-            | "number"
-            | "accumulation"
-    )
+    lowered(word, |lower| {
+        matches!(
+            lower,
+            "best"
+                | "over"
+                | "per"
+                | "every"
+                | "each"
+                | "last"
+                | "max"
+                | "min"
+                | "total"
+                | "num"
+                | "warmup"
+                | "from"
+                | "resume"
+                | "resuming"
+                | "resumed"
+                | "until"
+                | "since"
+                | "skipped"
+                | "nan"
+                | "patience"
+                | "final"
+                | "n"
+                | "number"
+                | "accumulation"
+        )
+    })
 }
 
 /// How well a name fits the training loss: smaller is better.
 pub(super) fn loss_fit(name: &str) -> Option<u8> {
-    let lower = name.to_lowercase();
-    let parts: Vec<&str> = lower
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|p| !p.is_empty())
-        .collect();
-    let has = |word: &str| parts.contains(&word);
-    if parts.iter().any(|p| is_eval_part(p)) || has("scale") || has("scaler") || has("best") {
-        return None;
-    }
-    if matches!(
-        lower.as_str(),
-        "loss"
-            | "损失"
-            | "train_loss"
-            | "train/loss"
-            | "训练损失"
-            | "pérdida"
-            | "verlust"
-            | "perte"
-    ) {
-        return Some(u8::from(lower != "loss" && lower != "损失"));
-    }
-    let train = has("train") || has("training") || has("tr");
-    let plain = parts.iter().all(|p| {
-        matches!(
-            *p,
+    lowered(name, |lower| {
+        let parts: Vec<&str> = lower
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|p| !p.is_empty())
+            .collect();
+        let has = |word: &str| parts.contains(&word);
+        if parts.iter().any(|p| is_eval_part(p)) || has("scale") || has("scaler") || has("best") {
+            return None;
+        }
+        if matches!(
+            lower,
             "loss"
-                | "train"
-                | "training"
-                | "tr"
-                | "total"
-                | "avg"
-                | "average"
-                | "mean"
-                | "lm"
-                | "running"
-                | "avr"
-                | "batch"
-                | "main"
-                | "value"
-                | "epoch"
-        )
-    });
-    if has("loss") && plain {
-        return Some(if train { 1 } else { 2 });
-    }
-    (lower.ends_with("loss") && !has("policy") && !has("value") && !has("entropy")).then_some(4)
+                | "损失"
+                | "train_loss"
+                | "train/loss"
+                | "训练损失"
+                | "pérdida"
+                | "verlust"
+                | "perte"
+        ) {
+            return Some(u8::from(lower != "loss" && lower != "损失"));
+        }
+        let train = has("train") || has("training") || has("tr");
+        let plain = parts.iter().all(|p| {
+            matches!(
+                *p,
+                "loss"
+                    | "train"
+                    | "training"
+                    | "tr"
+                    | "total"
+                    | "avg"
+                    | "average"
+                    | "mean"
+                    | "lm"
+                    | "running"
+                    | "avr"
+                    | "batch"
+                    | "main"
+                    | "value"
+                    | "epoch"
+            )
+        });
+        if has("loss") && plain {
+            return Some(if train { 1 } else { 2 });
+        }
+        (lower.ends_with("loss") && !has("policy") && !has("value") && !has("entropy")).then_some(4)
+    })
 }
 
 fn is_eval_part(part: &str) -> bool {
@@ -168,150 +188,156 @@ fn is_eval_part(part: &str) -> bool {
 
 /// A word that says "this is not training but a look at the result".
 pub(super) fn is_eval(word: &str) -> bool {
-    let lower = word.to_lowercase();
-    if lower.contains("验证") || lower.contains("评估") || lower.contains("测试") {
-        return true;
-    }
-    lower.split(|c: char| !c.is_alphanumeric()).any(|part| {
-        is_eval_part(part)
-            || matches!(
-                part,
-                "validate"
-                    | "validating"
-                    | "evaluate"
-                    | "evaluating"
-                    | "testing"
-                    | "sanity"
-                    | "predict"
-                    | "predicting"
-                    | "prediction"
-                    | "inference"
-                    | "infer"
-                    | "scoring"
-            )
+    lowered(word, |lower| {
+        if lower.contains("验证") || lower.contains("评估") || lower.contains("测试") {
+            return true;
+        }
+        lower.split(|c: char| !c.is_alphanumeric()).any(|part| {
+            is_eval_part(part)
+                || matches!(
+                    part,
+                    "validate"
+                        | "validating"
+                        | "evaluate"
+                        | "evaluating"
+                        | "testing"
+                        | "sanity"
+                        | "predict"
+                        | "predicting"
+                        | "prediction"
+                        | "inference"
+                        | "infer"
+                        | "scoring"
+                )
+        })
     })
 }
 
 /// A word that says "training".
 pub(super) fn is_train(word: &str) -> bool {
-    let lower = word.to_lowercase();
-    lower.contains("训练")
-        || lower
-            .split(|c: char| !c.is_alphanumeric())
-            .any(|p| matches!(p, "train" | "training" | "fit" | "fitting"))
+    lowered(word, |lower| {
+        lower.contains("训练")
+            || lower
+                .split(|c: char| !c.is_alphanumeric())
+                .any(|p| matches!(p, "train" | "training" | "fit" | "fitting"))
+    })
 }
 
 /// A word of a bar that prepares or stores something.
 pub(super) fn is_chore(word: &str) -> bool {
-    let lower = word.to_lowercase();
-    let file = lower.rsplit_once('.').is_some_and(|(stem, end)| {
-        !stem.is_empty()
-            && (2..=11).contains(&end.len())
-            && end.chars().all(|c| c.is_ascii_alphanumeric())
-            && !end.chars().all(|c| c.is_ascii_digit())
-    });
-    file || lower.split(|c: char| !c.is_alphanumeric()).any(|part| {
-        [
-            "download",
-            "load",
-            "fetch",
-            "upload",
-            "map",
-            "token",
-            "writ",
-            "sav",
-            "extract",
-            "unzip",
-            "process",
-            "preprocess",
-            "cach",
-            "build",
-            "prepar",
-            "shard",
-            "file",
-            "filter",
-            "flatten",
-            "group",
-            "generat",
-            "convert",
-            "index",
-            "scan",
-            "read",
-            "quantiz",
-            "compil",
-            "captur",
-            "collect",
-            "comput",
-            "encod",
-            "pack",
-            "copy",
-            "sampl",
-            "exampl",
-            "resolv",
-            "import",
-            "install",
-            "push",
-            "merg",
-        ]
-        .iter()
-        .any(|stem| part.starts_with(stem))
+    lowered(word, |lower| {
+        let file = lower.rsplit_once('.').is_some_and(|(stem, end)| {
+            !stem.is_empty()
+                && (2..=11).contains(&end.len())
+                && end.chars().all(|c| c.is_ascii_alphanumeric())
+                && !end.chars().all(|c| c.is_ascii_digit())
+        });
+        file || lower.split(|c: char| !c.is_alphanumeric()).any(|part| {
+            [
+                "download",
+                "load",
+                "fetch",
+                "upload",
+                "map",
+                "token",
+                "writ",
+                "sav",
+                "extract",
+                "unzip",
+                "process",
+                "preprocess",
+                "cach",
+                "build",
+                "prepar",
+                "shard",
+                "file",
+                "filter",
+                "flatten",
+                "group",
+                "generat",
+                "convert",
+                "index",
+                "scan",
+                "read",
+                "quantiz",
+                "compil",
+                "captur",
+                "collect",
+                "comput",
+                "encod",
+                "pack",
+                "copy",
+                "sampl",
+                "exampl",
+                "resolv",
+                "import",
+                "install",
+                "push",
+                "merg",
+            ]
+            .iter()
+            .any(|stem| part.starts_with(stem))
+        })
     })
 }
 
 /// A name of a measure that a log line shows without `=` or `:`.
 pub(super) fn is_measure(word: &str) -> bool {
-    let lower = word.to_lowercase();
-    lower.split(|c: char| !c.is_alphanumeric()).any(|part| {
-        part.ends_with("loss")
-            || matches!(
-                part,
-                "acc"
-                    | "accuracy"
-                    | "auc"
-                    | "error"
-                    | "err"
-                    | "rmse"
-                    | "mae"
-                    | "mse"
-                    | "f1"
-                    | "map"
-                    | "ppl"
-                    | "perplexity"
-                    | "lr"
-                    | "precision"
-                    | "recall"
-                    | "iou"
-                    | "bleu"
-                    | "learn"
-                    | "reward"
-                    | "mfu"
-                    | "logloss"
-                    | "ndcg"
-                    | "r2"
-                    | "psnr"
-                    | "ssim"
-                    | "fid"
-                    | "wer"
-                    | "cer"
-                    | "dice"
-                    | "top1"
-                    | "top5"
-                    | "acc1"
-                    | "acc5"
-                    | "ce"
-                    | "nll"
-                    | "kl"
-            )
-    }) || lower.contains("损失")
-        || lower.contains("准确率")
+    lowered(word, |lower| {
+        lower.split(|c: char| !c.is_alphanumeric()).any(|part| {
+            part.ends_with("loss")
+                || matches!(
+                    part,
+                    "acc"
+                        | "accuracy"
+                        | "auc"
+                        | "error"
+                        | "err"
+                        | "rmse"
+                        | "mae"
+                        | "mse"
+                        | "f1"
+                        | "map"
+                        | "ppl"
+                        | "perplexity"
+                        | "lr"
+                        | "precision"
+                        | "recall"
+                        | "iou"
+                        | "bleu"
+                        | "learn"
+                        | "reward"
+                        | "mfu"
+                        | "logloss"
+                        | "ndcg"
+                        | "r2"
+                        | "psnr"
+                        | "ssim"
+                        | "fid"
+                        | "wer"
+                        | "cer"
+                        | "dice"
+                        | "top1"
+                        | "top5"
+                        | "acc1"
+                        | "acc5"
+                        | "ce"
+                        | "nll"
+                        | "kl"
+                )
+        }) || lower.contains("损失")
+            || lower.contains("准确率")
+    })
 }
 
 /// A word of remaining time.
 pub(super) fn is_remaining(word: &str) -> bool {
-    matches!(
-        word.to_lowercase().as_str(),
-        "eta" | "remaining" | "eta_seconds" | "eta_s" | "剩余时间" | "剩余"
-    )
+    lowered(word, |lower| {
+        matches!(
+            lower,
+            "eta" | "remaining" | "eta_seconds" | "eta_s" | "剩余时间" | "剩余"
+        )
+    })
 }
 
 /// NaN and the infinities, as printed.
@@ -334,11 +360,12 @@ pub(super) fn is_ideograph_at_start(text: &str) -> bool {
 
 /// A word that tells of an earlier run, or of a choice among epochs.
 pub(super) fn is_recall(word: &str) -> bool {
-    let lower = word.to_lowercase();
-    lower == "best"
-        || ["load", "resum", "restor", "reload", "revert"]
-            .iter()
-            .any(|stem| lower.starts_with(stem))
+    lowered(word, |lower| {
+        lower == "best"
+            || ["load", "resum", "restor", "reload", "revert"]
+                .iter()
+                .any(|stem| lower.starts_with(stem))
+    })
 }
 
 /// Levels of log lines.

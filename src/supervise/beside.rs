@@ -66,6 +66,23 @@ impl Beside {
         }
     }
 
+    /// We are about to be stopped as this child was: whoever continues it alone must find us
+    /// continued as well, or its output would wait for us for ever.
+    pub fn stopping(&self, child: u32) {
+        if !self.tell(&ToHelper::Follow { child: Some(child) }) {
+            // Gone: then only our shell continues us.
+            let _ = self.sentinel.follow(Some(child));
+        }
+    }
+
+    /// We were continued.
+    pub fn going_on(&self) {
+        if !self.tell(&ToHelper::Follow { child: None }) {
+            // As above.
+            let _ = self.sentinel.follow(None);
+        }
+    }
+
     /// Close this read end: its relay has ended.
     pub fn release(&self, read_end: RawFd) {
         if !self.tell(&ToHelper::Release { fd: read_end }) {

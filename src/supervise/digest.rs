@@ -1,6 +1,7 @@
 //! The thread that reads progress off what was relayed, and hands the bytes on to the record.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use crate::launch::relay;
@@ -11,6 +12,9 @@ use super::clock::RunClock;
 use super::progress::Progress;
 use super::ring::{Piece, Ring};
 use super::scribe::Desk;
+
+/// Where a run stands is told by the last screens of its output.
+const LAST_BYTES: usize = 256 * 1024;
 
 /// What it needs.
 pub struct Digest {
@@ -24,6 +28,8 @@ pub struct Digest {
     pub progress: Progress,
     /// The record.
     pub desk: Desk,
+    /// The streams are at their end: of what waits only the last bytes are worth reading.
+    pub hurry: Arc<AtomicBool>,
 }
 
 impl Digest {
@@ -46,15 +52,23 @@ impl Digest {
             let taken = self.ring.take();
             if taken.lost > 0 {
                 self.desk.output_lost(taken.lost);
-                let lost = Event::Dropped {
-                    what: "output".to_owned(),
-                    n: taken.lost,
-                };
-                self.desk.event(self.clock.now(), lost);
             }
             self.follow_sizes(&mut reader);
+            let mut lost = taken.lost;
+            let mut left: usize = taken.pieces.iter().map(|piece| piece.bytes.len()).sum();
             for piece in taken.pieces {
-                self.read(&mut reader, &mut milestones, piece);
+                left -= piece.bytes.len();
+                if left < LAST_BYTES || !self.hurry.load(Ordering::Relaxed) {
+                    self.read(&mut reader, &mut milestones, &piece);
+                }
+                lost += self.desk.output(piece.bytes);
+            }
+            if lost > 0 {
+                let lost = Event::Dropped {
+                    what: "output".to_owned(),
+                    n: lost,
+                };
+                self.desk.event(self.clock.now(), lost);
             }
             if taken.over {
                 break;
@@ -66,14 +80,13 @@ impl Digest {
         self.announce(&mut milestones, &marks, end);
     }
 
-    fn read(&self, reader: &mut ProgressReader, milestones: &mut Milestones, piece: Piece) {
+    fn read(&self, reader: &mut ProgressReader, milestones: &mut Milestones, piece: &Piece) {
         let t = self.clock.elapsed_s(piece.at);
         let marks = reader.feed(piece.stream, Some(t), &piece.bytes);
         if !marks.is_empty() {
             self.progress.shown(reader.state());
             self.announce(milestones, &marks, piece.at);
         }
-        self.desk.output(piece.bytes);
     }
 
     fn announce(&self, milestones: &mut Milestones, marks: &[Mark], at: Instant) {

@@ -29,6 +29,9 @@ use super::scribe::{Desk, Entry};
 const LAST_LOOK: Duration = Duration::from_millis(150);
 /// A helper's tick may be this late before ours takes its place.
 const LEAST_SLACK: Duration = Duration::from_millis(300);
+/// Silence of the driver that is worth a word. A little longer than the helper takes to name
+/// the call that hangs, which says more.
+const SILENCE: Duration = Duration::from_secs(4);
 /// So many changes of processes a tick are told one by one; a build forks thousands.
 const MOST_CHANGES: usize = 64;
 /// A reader that takes nothing for this long is worth a line.
@@ -81,6 +84,8 @@ pub struct Sampler {
     ticking: bool,
     attribution: Option<String>,
     last: Instant,
+    last_tick: Instant,
+    said_silent: bool,
     blocked: bool,
     /// What the job's processes held on GPUs at the last tick, MiB.
     held: BTreeMap<u32, f64>,
@@ -110,6 +115,8 @@ impl Sampler {
             ticking: false,
             attribution: None,
             last: Instant::now(),
+            last_tick: Instant::now(),
+            said_silent: false,
             blocked: false,
             held: BTreeMap::new(),
             setup,
@@ -213,6 +220,8 @@ impl Sampler {
                 let ours = |g: &GpuSample| self.watched.iter().any(|w| w.index == g.index);
                 if !self.watched.is_empty() && gpus.iter().all(ours) {
                     self.ticking = true;
+                    self.last_tick = Instant::now();
+                    self.said_silent = false;
                     self.sample(Some(gpus));
                 }
             }
@@ -223,14 +232,16 @@ impl Sampler {
                 }
                 self.sample(None);
             }
-            FromHelper::Stuck { call, gpu, for_s } => {
-                let at = (self.setup.clock.elapsed_s(Instant::now()) - for_s).max(0.0);
-                let on = gpu.map_or_else(String::new, |gpu| format!(" on GPU {gpu}"));
-                self.problem(format!(
-                    "NVML stopped answering after {at:.0} s: {call}{on} has not returned"
-                ));
-            }
+            FromHelper::Stuck { for_s, .. } => self.silent_since(Duration::from_secs_f64(for_s)),
             FromHelper::Unstuck | FromHelper::Xid { .. } => {}
+        }
+    }
+
+    /// The driver has said nothing for so long; said once a silence.
+    fn silent_since(&mut self, silent: Duration) {
+        if !std::mem::replace(&mut self.said_silent, true) {
+            let at = self.setup.clock.elapsed_s(Instant::now()) - silent.as_secs_f64();
+            self.problem(format!("NVML stopped answering after {:.0} s", at.max(0.0)));
         }
     }
 
@@ -255,11 +266,13 @@ impl Sampler {
 
     /// No tick of the helper came in time.
     fn overdue(&mut self) {
-        if self.ticking {
-            let events = self.health.silent(self.last.elapsed().as_secs_f64());
+        self.sample(None);
+        let silent = self.last_tick.elapsed();
+        if self.ticking && silent >= SILENCE.max(self.setup.interval * 3) {
+            let events = self.health.silent(silent.as_secs_f64());
+            self.silent_since(silent);
             self.tell(events);
         }
-        self.sample(None);
     }
 
     /// One tick. Without readings of the GPUs theirs are missing, not stale.

@@ -83,16 +83,16 @@ impl Desk {
         (desk, Tray { inbox, held, lost })
     }
 
-    /// Output, as relayed.
-    pub fn output(&self, bytes: Vec<u8>) {
+    /// Output, as relayed. Returns how many bytes of it found no place.
+    pub fn output(&self, bytes: Vec<u8>) -> u64 {
         let n = bytes.len();
-        if self.held.fetch_add(n, Ordering::Relaxed) + n > OUTPUT_BYTES {
-            self.held.fetch_sub(n, Ordering::Relaxed);
-            self.output_lost(n as u64);
-        } else if let Err(TrySendError::Full(_)) = self.entries.try_send(Entry::Output(bytes)) {
-            self.held.fetch_sub(n, Ordering::Relaxed);
-            self.output_lost(n as u64);
+        let held = self.held.fetch_add(n, Ordering::Relaxed) + n;
+        if held <= OUTPUT_BYTES && self.entries.try_send(Entry::Output(bytes)).is_ok() {
+            return 0;
         }
+        self.held.fetch_sub(n, Ordering::Relaxed);
+        self.output_lost(n as u64);
+        n as u64
     }
 
     /// So many bytes of output are missing from here on.
@@ -313,6 +313,12 @@ impl Scribe {
     }
 
     fn close(&mut self, last: Final) {
+        let (code, signal) = (last.end.exit.code, last.end.exit.signal);
+        // Its last line, although what was printed before was read after it.
+        self.event(&Logged {
+            stamp: last.ended.clone(),
+            event: Event::Exited { code, signal },
+        });
         let duration = Some(last.ended.elapsed_s);
         self.record.summary = self.summary.finish(duration, &last.progress);
         self.record.ended = Some(last.ended.time);

@@ -17,8 +17,13 @@ pub enum Happening {
         /// Where it came from, for the record.
         from: String,
     },
-    /// The child was stopped by this signal.
-    ChildStopped(i32),
+    /// The child was stopped.
+    ChildStopped {
+        /// By this signal.
+        signal: i32,
+        /// We are in the foreground of a terminal: a shell waits for us there.
+        foreground: bool,
+    },
     /// The child ended.
     ChildEnded(Exit),
     /// No relay has anything more to deliver.
@@ -124,11 +129,14 @@ impl State {
                 reach,
                 from,
             } => self.signal(signal, name, reach, from),
-            Happening::ChildStopped(signal) if STOPS_OF_A_TERMINAL.contains(&signal) => {
+            // A terminal's stop was meant for us as well. Any other is passed on where somebody
+            // sits before a terminal that would seem hung; elsewhere watching goes on.
+            Happening::ChildStopped { signal, foreground }
+                if foreground || STOPS_OF_A_TERMINAL.contains(&signal) =>
+            {
                 vec![Action::Stop(signal)]
             }
-            // Somebody stops the child alone, to go on later: not a matter of our terminal.
-            Happening::ChildStopped(_) => Vec::new(),
+            Happening::ChildStopped { .. } => Vec::new(),
             Happening::ChildEnded(exit) => self.child_ended(exit),
             Happening::RelaysEnded => {
                 self.relays_ended = true;
@@ -182,17 +190,12 @@ impl State {
     }
 
     fn child_ended(&mut self, exit: Exit) -> Vec<Action> {
-        let mut actions = vec![Action::Log(Event::Exited {
-            code: exit.code,
-            signal: exit.signal,
-        })];
         self.phase = Phase::Draining(exit);
         if self.relays_ended {
-            actions.extend(self.finish(exit));
+            self.finish(exit)
         } else {
-            actions.push(Action::Drain);
+            vec![Action::Drain]
         }
-        actions
     }
 
     fn finish(&mut self, exit: Exit) -> Vec<Action> {
@@ -322,13 +325,13 @@ mod tests {
     }
 
     #[test]
-    fn only_stops_of_a_terminal_stop_us() {
-        let mut state = State::new(true, true);
-        assert_eq!(
-            state.handle(Happening::ChildStopped(20)),
-            vec![Action::Stop(20)]
-        );
-        assert_eq!(state.handle(Happening::ChildStopped(19)), vec![]);
+    fn a_stop_stops_us_where_somebody_waits_at_a_terminal() {
+        let stop = |signal, foreground| {
+            State::new(true, true).handle(Happening::ChildStopped { signal, foreground })
+        };
+        assert_eq!(stop(20, false), vec![Action::Stop(20)]);
+        assert_eq!(stop(19, true), vec![Action::Stop(19)]);
+        assert_eq!(stop(19, false), vec![]);
     }
 
     #[test]

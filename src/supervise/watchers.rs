@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -57,6 +58,7 @@ pub struct Watchers {
     words: LastWords,
     dir: Option<PathBuf>,
     own: Arc<Mutex<Vec<u32>>>,
+    hurry: Arc<AtomicBool>,
 }
 
 impl Watchers {
@@ -73,6 +75,7 @@ impl Watchers {
             words: LastWords::default(),
             dir: prepared.dir.as_ref().map(|dir| dir.path().to_owned()),
             own: Arc::default(),
+            hurry: Arc::default(),
         };
         watchers.log(Event::Started {
             pid: watching.child,
@@ -137,6 +140,7 @@ impl Watchers {
             relays: watching.relays.clone(),
             progress,
             desk: self.desk.clone(),
+            hurry: Arc::clone(&self.hurry),
         };
         let (ended, read) = channel();
         spawn("digest", move || {
@@ -218,6 +222,7 @@ impl Watchers {
 
     /// The child has ended at this instant.
     pub fn finish(&self, end: End, at: Instant) {
+        self.hurry.store(true, Ordering::Relaxed);
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some((end, at));
         // As above.
         let _ = self.finish.write(1);

@@ -12,6 +12,7 @@ use crate::launch::relay::Relays;
 use crate::launch::sentinel::Sentinel;
 use crate::launch::signals::{self, Origin};
 use crate::launch::streams::Streams;
+use crate::launch::terminal::in_foreground;
 use crate::model::{Exit, Tap};
 use crate::sys::process;
 use crate::sys::signals::{Arrived, Mask, SignalFd, suffer};
@@ -215,7 +216,14 @@ impl Run {
 
     fn children_changed(&mut self, happened: &mut Vec<Happening>) {
         if !self.child.has_ended() {
-            happened.extend(self.child.try_stopped().map(Happening::ChildStopped));
+            happened.extend(
+                self.child
+                    .try_stopped()
+                    .map(|signal| Happening::ChildStopped {
+                        signal,
+                        foreground: in_foreground(),
+                    }),
+            );
             happened.extend(self.child.try_reap().map(Happening::ChildEnded));
         }
         let mut ours = self.watchers.own_children();
@@ -260,7 +268,10 @@ impl Run {
                 self.child.signal(libc::SIGWINCH);
             }
             Action::Stop(signal) => {
+                let beside = self.beside.as_deref();
+                beside.inspect(|b| b.stopping(self.child.pid()));
                 suffer(signal);
+                beside.inspect(|b| b.going_on());
                 // Somebody has continued us, perhaps in a window of another size.
                 self.relays.copy_sizes();
             }

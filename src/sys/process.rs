@@ -88,3 +88,18 @@ fn wait(kind: libc::idtype_t, id: u32, what: i32) -> Option<Change> {
         _ => Change::Stopped(status),
     })
 }
+
+/// Continues our parent if this sibling of ours is no longer stopped (or gone).
+pub fn continue_with(sibling: u32) {
+    let stopped = std::fs::read_to_string(format!("/proc/{sibling}/stat")).is_ok_and(|stat| {
+        stat.rfind(')')
+            .is_some_and(|end| stat[end + 1..].trim_start().starts_with(['T', 't']))
+    });
+    if !stopped {
+        // SAFETY: getppid takes nothing; a parent that is gone has left us to a reaper, which
+        // a continuation doesn't harm.
+        let parent = unsafe { libc::getppid() };
+        // SAFETY: kill takes numbers.
+        unsafe { libc::kill(parent, libc::SIGCONT) };
+    }
+}

@@ -1,5 +1,10 @@
 //! The corpus as tests need it: recordings, what a person reads off them, the scripts' own logs.
 
+#![allow(
+    clippy::expect_used,
+    reason = "a test that can't go on should say so and stop"
+)]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -104,7 +109,7 @@ fn recording(
             _ => streams.push((stream, bytes)),
         }
     }
-    let layout = if name.ends_with(".pty") {
+    let layout = if name.rsplit('.').next() == Some("pty") {
         Layout::Terminal {
             cols: 120,
             rows: 40,

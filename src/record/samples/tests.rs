@@ -1,4 +1,4 @@
-//! What is written to `samples.csv` is what is read back.
+//! What is written is what is read back, rounded.
 
 use std::fs;
 use std::path::{Path, PathBuf};
