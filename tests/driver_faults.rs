@@ -38,7 +38,7 @@ fn untouched(sandbox: &Sandbox, job: &Job, what: &str) {
     let record = sandbox.record();
     let failed = nvml_states(&record);
     assert_eq!(failed.len(), 1, "{what}: {failed:?}");
-    assert_eq!(failed[0]["state"], "failed", "{what}");
+    assert_ne!(failed[0]["state"], "ok", "{what}");
     assert!(!failed[0]["why"].as_str().unwrap().is_empty(), "{what}");
     for row in record.samples() {
         assert_eq!(row["gpu_util_pct"], "", "{what}");
@@ -142,6 +142,14 @@ fn a_hang_in_the_middle_is_said_once_and_signals_go_on() {
             .iter()
             .any(|e| e["state"] != "ok")
     });
+    // A short silence is an event; one that lasts is worth a word to the user.
+    let elapsed = |row: &Row| row["elapsed_s"].parse::<f64>().unwrap();
+    let silent = nvml_states(&sandbox.record());
+    let since = silent.last().unwrap()["elapsed_s"].as_f64().unwrap();
+    wait_until("it lasts", || {
+        let rows = samples_so_far(&sandbox.record());
+        rows.last().is_some_and(|row| elapsed(row) > since + 5.0)
+    });
     live.signal(libc::SIGTERM);
     let ended = live.end();
     assert_eq!(ended.signal(), Some(libc::SIGTERM), "{}", ended.err());
@@ -210,7 +218,7 @@ fn one_gpu_lost_and_back_leaves_a_gap_in_its_rows_alone() {
         let events = sandbox.record().events_of("gpu");
         events
             .iter()
-            .filter(|e| e["gpu"] == 1 && e["change"] == change)
+            .filter(|e| e["gpu"] == "1" && e["change"] == change)
             .count()
     };
     wait_until("the loss is an event", || changes("lost") > 0);

@@ -344,15 +344,23 @@ fn much_output_passes_whole_and_so_does_its_log() {
         watched.out.len(),
         direct.out.len()
     );
-    let record = sandbox.record();
-    let log = record.output();
-    let dropped = record.events_of("dropped");
-    // Bytes may be lost to the log when the disk is slow, but then it is said.
-    assert!(
-        log == direct.out || !dropped.is_empty(),
-        "{} bytes in the log",
-        log.len()
+    // Bytes may be lost to the log where the machine is too slow for it, but never silently:
+    // a marker stands in their place and counts them.
+    let log = String::from_utf8(sandbox.record().output()).unwrap();
+    let (mut kept, mut counted) = (String::new(), 0);
+    for line in log.split_inclusive('\n') {
+        let number = line.strip_prefix("[gpuwatch: ");
+        match number.and_then(|l| l.strip_suffix(" bytes left out here]\n")) {
+            Some(number) => counted += number.parse::<usize>().unwrap() - 1,
+            None => kept.push_str(line),
+        }
+    }
+    assert_eq!(
+        kept.len() + counted,
+        direct.out.len(),
+        "kept, and counted as left out"
     );
+    assert!(counted > 0 || kept == direct.out());
 }
 
 #[test]

@@ -118,24 +118,33 @@ for i in itertools.count(1):
     assert!(shell.exit().success());
 }
 
-#[test]
-fn a_command_that_stops_its_group_or_itself_stops_the_job() {
+/// What a command says before it stops is shown before the shell's word about it.
+fn stops_and_goes_on(stop: &str) {
     let sandbox = Sandbox::new();
     let mut shell = Shell::start(&sandbox);
-    for stop in ["kill -TSTP 0", "kill -STOP $$", "kill -TSTP $$"] {
-        let command = format!("sh -c 'echo one; {stop}; echo two'");
-        for command in [command.clone(), gpuwatch(&format!("-- {command}"))] {
-            shell.line(&command);
-            shell.wait_for("one\r\n");
-            shell.wait_for("Stopped");
-            shell.prompt();
-            shell.line("fg");
-            shell.wait_for("two\r\n");
-            shell.prompt();
-            assert_eq!(shell.status(), "0", "{command}");
-        }
+    let direct = format!("sh -c 'echo one; {stop}; echo two'");
+    for command in [direct.clone(), gpuwatch(&format!("-- {direct}"))] {
+        shell.line(&command);
+        shell.wait_for("one\r\n");
+        shell.wait_for("Stopped");
+        shell.prompt();
+        shell.line("fg");
+        shell.wait_for("two\r\n");
+        shell.prompt();
+        assert_eq!(shell.status(), "0", "{command}");
     }
     assert!(shell.exit().success());
+}
+
+#[test]
+fn a_command_that_stops_its_group_stops_the_job() {
+    stops_and_goes_on("kill -TSTP 0");
+}
+
+#[test]
+fn a_command_that_stops_itself_stops_the_job() {
+    stops_and_goes_on("kill -STOP $$");
+    stops_and_goes_on("kill -TSTP $$");
 }
 
 #[test]

@@ -88,8 +88,11 @@ const IMPURE_PATHS: &[&[&str]] = &[
     &["nvml_wrapper_sys"],
 ];
 
-/// What pure code may name all the same: the names of signals are nouns.
-const PURE_PATHS: &[&[&str]] = &[&["nix", "sys", "signal", "Signal"]];
+/// What pure code may name all the same: the names of signals, and text as bytes.
+const PURE_PATHS: &[&[&str]] = &[
+    &["nix", "sys", "signal", "Signal"],
+    &["std", "os", "unix", "ffi"],
+];
 
 /// What pure code never names, wherever it stands in a path.
 const IMPURE_WORDS: &[&str] = &["Instant", "SystemTime"];

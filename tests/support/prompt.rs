@@ -68,11 +68,11 @@ fn now() -> Duration {
 pub fn assert_prompt(what: &str, ending: Duration, start: impl Fn(&Sandbox) -> Job) {
     let mut tries = Vec::new();
     for _ in 0..4 {
-        let tried = delays(&start(&Sandbox::new()));
-        if tried.worst < PROMPT && tried.end < ending {
+        let seen = delays(&start(&Sandbox::new()));
+        if seen.worst < PROMPT && seen.end < ending {
             return;
         }
-        tries.push(tried);
+        tries.push(seen);
     }
     panic!("{what}: always late: {tries:?}");
 }
