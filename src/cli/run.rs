@@ -15,16 +15,23 @@ use crate::supervise::wire::{self, Ending, GpuChoice, Request};
 use super::NOT_STARTED;
 use super::errors::complain;
 
+const EXIT_CODES: &str = "\
+Exit code: the command's own; one that dies of a signal is died of as well. 127: not found,
+126: not executable, 125: gpuwatch could not start it, or the options are wrong.";
+
 /// Launch a command and watch it.
-///
-/// Nothing about the command changes: the same bytes, exit code, signals and terminal.
-/// Exit code: the command's own (death by a signal is passed on); 127 not found,
-/// 126 not executable, 125 gpuwatch's own failure before the start.
 #[derive(Args)]
+#[command(override_usage = "gpuwatch run [OPTIONS] -- <CMD>...", after_help = EXIT_CODES)]
 pub struct RunArgs {
-    /// Which GPUs: those that nobody uses, or none (CUDA_VISIBLE_DEVICES is left alone and no
-    /// GPU is watched). Where CUDA_VISIBLE_DEVICES is set already it is left as it is.
-    #[arg(long, value_enum, env = "GPUWATCH_GPUS", help_heading = "Where")]
+    /// Which GPUs. By default those that are free, where CUDA_VISIBLE_DEVICES isn't set already
+    /// and a driver answers within 3 s
+    #[arg(
+        long,
+        value_enum,
+        env = "GPUWATCH_GPUS",
+        hide_env_values = true,
+        help_heading = "Where"
+    )]
     gpus: Option<Gpus>,
 
     /// Set an environment variable for the command (repeatable)
@@ -32,7 +39,12 @@ pub struct RunArgs {
     env: Vec<(String, OsString)>,
 
     /// Set nothing in the command's environment but what --env says
-    #[arg(long, env = "GPUWATCH_NO_ENV", help_heading = "Environment")]
+    #[arg(
+        long,
+        env = "GPUWATCH_NO_ENV",
+        hide_env_values = true,
+        help_heading = "Environment"
+    )]
     no_env: bool,
 
     /// Show what would be set and run, and start nothing
@@ -40,32 +52,49 @@ pub struct RunArgs {
     dry_run: bool,
 
     /// Time between two samples, like 500ms, 1s, 10s
-    #[arg(long, value_name = "DURATION", value_parser = interval, default_value = "1s", env = "GPUWATCH_INTERVAL", help_heading = "Watching")]
+    #[arg(long, value_name = "DURATION", value_parser = interval, default_value = "1s", env = "GPUWATCH_INTERVAL", hide_env_values = true, help_heading = "Watching")]
     interval: Duration,
 
     /// Name of the run; by default from the command
-    #[arg(long, env = "GPUWATCH_NAME", help_heading = "Recording")]
+    #[arg(
+        long,
+        env = "GPUWATCH_NAME",
+        hide_env_values = true,
+        help_heading = "Recording"
+    )]
     name: Option<String>,
 
     /// A word to find the run by (repeatable)
     #[arg(long = "tag", value_name = "TAG", help_heading = "Recording")]
     tags: Vec<String>,
 
-    /// Directory of the records; by default gpuwatch/runs in the user's state directory
+    /// Directory of the records; by default gpuwatch/runs in $XDG_STATE_HOME or ~/.local/state
     #[arg(
         long,
         value_name = "DIR",
         env = "GPUWATCH_DIR",
+        hide_env_values = true,
         help_heading = "Recording"
     )]
     dir: Option<PathBuf>,
 
     /// Write no record
-    #[arg(long, env = "GPUWATCH_NO_RECORD", help_heading = "Recording")]
+    #[arg(
+        long,
+        env = "GPUWATCH_NO_RECORD",
+        hide_env_values = true,
+        help_heading = "Recording"
+    )]
     no_record: bool,
 
     /// Say nothing at all
-    #[arg(short, long, env = "GPUWATCH_QUIET", help_heading = "Showing")]
+    #[arg(
+        short,
+        long,
+        env = "GPUWATCH_QUIET",
+        hide_env_values = true,
+        help_heading = "Showing"
+    )]
     quiet: bool,
 
     /// The command and its arguments
@@ -75,9 +104,9 @@ pub struct RunArgs {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Gpus {
-    /// All that nobody uses
+    /// All that nobody uses; an error if there is none
     Free,
-    /// None
+    /// CUDA_VISIBLE_DEVICES is left alone, and no GPU is watched
     None,
 }
 

@@ -19,6 +19,8 @@ pub struct Holder {
     pub name: Option<String>,
     /// Seconds since 1970 when it was started.
     pub since: Option<f64>,
+    /// The gpuwatch run that it belongs to, where its environment may be read and says so.
+    pub run: Option<String>,
 }
 
 /// Looks a process up; what can't be read is None.
@@ -32,7 +34,22 @@ pub fn holder(proc: &Path, pid: u32) -> Holder {
         command: command_line(&dir).or_else(|| name.as_ref().map(|n| format!("[{n}]"))),
         name,
         since: started(proc, &dir),
+        run: run_of(&dir),
     }
+}
+
+/// `GPUWATCH_RUN_ID` in the environment that the process was started with. Another process
+/// may have made it up, so only what an id can be is passed on.
+fn run_of(dir: &Path) -> Option<String> {
+    let environ = fs::read(dir.join("environ")).ok()?;
+    let id = environ
+        .split(|b| *b == 0)
+        .find_map(|entry| entry.strip_prefix(b"GPUWATCH_RUN_ID="))?;
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"._-".contains(b);
+    let id = std::str::from_utf8(id)
+        .ok()
+        .filter(|id| !id.is_empty() && id.len() <= 80)?;
+    id.bytes().all(|b| plain(&b)).then(|| id.to_owned())
 }
 
 fn user_name(uid: u32) -> String {
@@ -84,6 +101,11 @@ mod tests {
         fs::create_dir(&dir).unwrap();
         fs::write(root.path().join("stat"), "cpu 1 2\nbtime 1000\n").unwrap();
         fs::write(dir.join("comm"), "py (x)\n").unwrap();
+        fs::write(
+            dir.join("environ"),
+            "A=b\0GPUWATCH_RUN_ID=20261130-1-train-7f3a\0",
+        )
+        .unwrap();
         fs::write(dir.join("cmdline"), "python\0train.py\0--name\0a\x1b[31m\0").unwrap();
         let fields: Vec<_> = (4..=21).map(|n| n.to_string()).collect();
         fs::write(
@@ -100,6 +122,13 @@ mod tests {
         let per_second = sysconf(SysconfVar::CLK_TCK).unwrap().unwrap() as f64;
         assert_eq!(found.since, Some(1000.0 + 500.0 / per_second));
         assert!(found.user.is_some());
+        assert_eq!(found.run.as_deref(), Some("20261130-1-train-7f3a"));
+        fs::write(dir.join("environ"), "GPUWATCH_RUN_ID=\x1b[31m\0").unwrap();
+        assert_eq!(
+            holder(root.path(), 42).run,
+            None,
+            "foreign text isn't an id"
+        );
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub fn prepare(
                 &request,
                 streams.stdout_piped,
                 &id,
-                dir.as_ref(),
+                dir.as_ref().map(RunDir::path),
                 placement.chosen.as_ref(),
             );
             Ok(Prepared {
@@ -129,14 +129,14 @@ fn environment(
     request: &Request,
     stdout_is_pipe: bool,
     id: &str,
-    dir: Option<&RunDir>,
+    dir: Option<&Path>,
     chosen: Option<&Chosen>,
 ) -> Vec<EnvChange> {
     let profile = ProfileEnv::built_in();
     let record = dir.map(|dir| RecordPaths {
         id: id.to_owned(),
-        dir: dir.path().into(),
-        progress: dir.path().join(run_dir::PROGRESS_FILE).into(),
+        dir: dir.into(),
+        progress: dir.join(run_dir::PROGRESS_FILE).into(),
     });
     env::environment(&EnvInputs {
         inherited: &|name| std::env::var_os(name),
@@ -201,11 +201,18 @@ pub fn dry_run(request: &Request) -> Result<Ending, Refused> {
         beside.dismiss();
     }
     let streams = Streams::arrange(&request.argv);
+    // There is no run, and so no name for it.
+    let (id, dir) = (
+        "<id>",
+        request
+            .record
+            .then_some(Path::new("<directory of the runs>/<id>")),
+    );
     let env = environment(
         request,
         streams.stdout_piped,
-        "",
-        None,
+        id,
+        dir,
         placement.chosen.as_ref(),
     );
     // A reader that has gone away needs no more.

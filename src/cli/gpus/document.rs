@@ -139,6 +139,7 @@ fn process(listed: &GpuProcess) -> Process {
         user,
         command,
         since,
+        run,
         ..
     } = holder(Path::new("/proc"), listed.pid);
     Process {
@@ -148,7 +149,7 @@ fn process(listed: &GpuProcess) -> Process {
         mem_mib: number(&listed.mem_mib, 1.0),
         sm_pct: number(&listed.sm_pct, 1.0),
         since: since.and_then(local_time),
-        run: None,
+        run,
     }
 }
 
