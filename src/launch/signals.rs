@@ -85,7 +85,8 @@ fn descends_from_us(mut pid: u32) -> bool {
             return true;
         }
         match parent_of(pid) {
-            Some(parent) if parent > 1 => pid = parent,
+            // 0 is a parent in another namespace; we may be 1 ourselves.
+            Some(parent) if parent > 0 => pid = parent,
             _ => return false,
         }
     }
