@@ -7,6 +7,7 @@ mod beside;
 mod clock;
 mod digest;
 mod follow;
+mod ledger;
 mod placement;
 mod prepare;
 mod progress;

@@ -1,7 +1,7 @@
 //! The thread that looks: at what the helper says of the GPUs, at the job's processes, at the
 //! host, once an interval. The helper's tick is the tick; where it fails to come, ours is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::EventFd;
 
 use crate::launch::relay;
-use crate::model::{Event, GpuInfo, GpuSample, Inventory, Reading, Sample, Why};
+use crate::model::{Event, GpuChange, GpuInfo, GpuSample, Inventory, Sample};
 use crate::nvml::attribute;
 use crate::nvml::health::Health;
 use crate::nvml::protocol::{FromHelper, Watched};
@@ -21,6 +21,7 @@ use crate::sys::streams::standard;
 use super::beside::Beside;
 use super::clock::{Drift, RunClock};
 use super::follow::Follower;
+use super::ledger::{self, Ledger};
 use super::placement::Watch;
 use super::progress::Progress;
 use super::scribe::{Desk, Entry};
@@ -79,23 +80,13 @@ pub struct Sampler {
     health: Health,
     drift: Drift,
     watched: Vec<GpuInfo>,
-    baselines: BTreeMap<u32, Baseline>,
+    ledger: Ledger,
     /// Whether ticks are to be expected from the helper.
     ticking: bool,
-    attribution: Option<String>,
     last: Instant,
     last_tick: Instant,
     said_silent: bool,
     blocked: bool,
-    /// What the job's processes held on GPUs at the last tick, MiB.
-    held: BTreeMap<u32, f64>,
-}
-
-/// The counters of a GPU when they were first read: they don't start at zero.
-#[derive(Clone, Copy, Default)]
-struct Baseline {
-    energy_j: Option<f64>,
-    ecc: Option<u64>,
 }
 
 impl Sampler {
@@ -111,14 +102,12 @@ impl Sampler {
             health: Health::new(),
             drift: Drift::default(),
             watched: Vec::new(),
-            baselines: BTreeMap::new(),
+            ledger: Ledger::default(),
             ticking: false,
-            attribution: None,
             last: Instant::now(),
             last_tick: Instant::now(),
             said_silent: false,
             blocked: false,
-            held: BTreeMap::new(),
             setup,
         }
     }
@@ -278,7 +267,7 @@ impl Sampler {
     /// One tick. Without readings of the GPUs theirs are missing, not stale.
     fn sample(&mut self, gpus: Option<Vec<GpuSample>>) {
         self.last = Instant::now();
-        let gpus = gpus.unwrap_or_else(|| self.watched.iter().map(unread).collect());
+        let gpus = gpus.unwrap_or_else(|| self.watched.iter().map(ledger::unread).collect());
         let elapsed_s = self.setup.clock.elapsed_s(self.last);
         let job = self.look_at_job(elapsed_s);
         let host = self.host.tick(elapsed_s);
@@ -289,8 +278,13 @@ impl Sampler {
             .iter()
             .map(|gpu| attribute::share(gpu, &job.pids))
             .collect();
-        self.remember(&gpus, &job.pids);
-        let bases: Vec<_> = gpus.iter().map(|gpu| self.since_start(gpu)).collect();
+        if let Some(text) = self.ledger.attribute(&gpus, &job.pids) {
+            self.setup.desk.put(Entry::Attribution(text));
+        }
+        let bases: Vec<_> = gpus
+            .iter()
+            .map(|gpu| self.ledger.since_start(gpu))
+            .collect();
         let sample = Sample {
             stamp: self.setup.clock.at(self.last),
             job_mem_mib: shares.iter().map(|s| s.mem_mib.clone()).collect(),
@@ -340,44 +334,6 @@ impl Sampler {
         self.tree.tick(elapsed_s)
     }
 
-    /// Energy and ECC errors of a GPU since the run's first reading of them.
-    fn since_start(&mut self, gpu: &GpuSample) -> (Reading<f64>, Reading<u64>) {
-        let base = self.baselines.entry(gpu.index).or_default();
-        base.energy_j = base.energy_j.or(gpu.energy_total_j.get());
-        base.ecc = base.ecc.or(gpu.ecc_uncorrected_total.get());
-        let (energy, ecc) = (base.energy_j.unwrap_or(0.0), base.ecc.unwrap_or(0));
-        // A counter that fell was reset with the driver: what it was is lost.
-        (
-            gpu.energy_total_j
-                .clone()
-                .map(|now| (now - energy).max(0.0)),
-            gpu.ecc_uncorrected_total
-                .clone()
-                .map(|now| now.saturating_sub(ecc)),
-        )
-    }
-
-    fn remember(&mut self, gpus: &[GpuSample], pids: &BTreeSet<u32>) {
-        if gpus.iter().any(|gpu| gpu.processes.value().is_none()) {
-            return;
-        }
-        self.held.clear();
-        for process in gpus.iter().filter_map(|g| g.processes.value()).flatten() {
-            if let (true, Some(mib)) = (pids.contains(&process.pid), process.mem_mib.get()) {
-                *self.held.entry(process.pid).or_default() += mib;
-            }
-        }
-        let now = attribute::attribution(gpus, pids);
-        // What was uncertain once stays so: the record is only as sure as its worst tick.
-        let surer = self.attribution.as_deref().is_some_and(|a| a != "exact");
-        if now.is_some() && now != self.attribution && !surer {
-            self.attribution.clone_from(&now);
-            self.setup
-                .desk
-                .put(Entry::Attribution(now.unwrap_or_default()));
-        }
-    }
-
     fn blocked_reader(&mut self) -> Option<Event> {
         let longest = self
             .setup
@@ -397,7 +353,7 @@ impl Sampler {
         for event in events {
             if let Event::Gpu {
                 gpu,
-                change: crate::model::GpuChange::Lost,
+                change: GpuChange::Lost,
                 ..
             } = &event
             {
@@ -444,36 +400,10 @@ impl Sampler {
             .into_iter()
             .map(|left| Leftover {
                 pid: left.id.pid,
-                gpu_mem_mib: self.held.get(&left.id.pid).copied(),
+                gpu_mem_mib: self.ledger.held_by(left.id.pid),
                 name: Some(left.name),
                 ended: false,
             })
             .collect()
-    }
-}
-
-/// A watched GPU of which nothing was read.
-fn unread(gpu: &GpuInfo) -> GpuSample {
-    fn missing<T>() -> Reading<T> {
-        Reading::Missing(Why::TimedOut)
-    }
-    GpuSample {
-        index: gpu.index,
-        util_pct: missing(),
-        mem_util_pct: missing(),
-        mem_used_mib: missing(),
-        mem_total_mib: missing(),
-        temp_c: missing(),
-        power_w: missing(),
-        power_limit_w: missing(),
-        energy_total_j: missing(),
-        sm_clock_mhz: missing(),
-        throttle: missing(),
-        pcie_mb_s: missing(),
-        ecc_uncorrected_total: missing(),
-        sm_active_pct: missing(),
-        tensor_active_pct: missing(),
-        dram_active_pct: missing(),
-        processes: missing(),
     }
 }
