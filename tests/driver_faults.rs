@@ -218,7 +218,7 @@ fn one_gpu_lost_and_back_leaves_a_gap_in_its_rows_alone() {
         let events = sandbox.record().events_of("gpu");
         events
             .iter()
-            .filter(|e| e["gpu"] == "1" && e["change"] == change)
+            .filter(|e| e["gpu"] == 1 && e["change"] == change)
             .count()
     };
     wait_until("the loss is an event", || changes("lost") > 0);

@@ -67,8 +67,18 @@ fn a_run_leaves_its_files() {
     assert_eq!(run["exit"], serde_json::json!({"code": 0, "signal": null}));
     assert_eq!(run["verdict"]["outcome"], "ok");
     assert_eq!(run["gpus"], serde_json::json!([]));
-    let summary = &run["summary"];
-    assert_eq!(summary["epoch"], 2.0);
+    assert_eq!(record.output(), direct.out);
+    let about = std::fs::metadata(&record.folder).unwrap();
+    assert_eq!(
+        about.permissions().mode() & 0o777,
+        0o700,
+        "records are private"
+    );
+    sums_up(&run["summary"]);
+}
+
+fn sums_up(summary: &Value) {
+    assert_eq!(summary["epoch"], 2.0, "{summary}");
     assert_eq!(summary["epochs"], 2.0);
     assert!(summary["duration_s"].as_f64().unwrap() > 0.0);
     for missing in [
@@ -83,16 +93,6 @@ fn a_run_leaves_its_files() {
             "{missing} without a GPU: {summary}"
         );
     }
-    assert_eq!(record.output(), direct.out);
-
-    let mode = |name: &str| {
-        std::fs::metadata(record.folder.join(name))
-            .unwrap()
-            .permissions()
-            .mode()
-            & 0o777
-    };
-    assert_eq!(mode(""), 0o700, "records are private");
 }
 
 #[test]
@@ -153,11 +153,6 @@ fn events_tell_the_story() {
     let events = record.events();
     let kinds: Vec<_> = events.iter().map(|e| e["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds.first(), Some(&"started"), "{kinds:?}");
-    let times: Vec<f64> = events
-        .iter()
-        .map(|e| e["elapsed_s"].as_f64().unwrap())
-        .collect();
-    assert!(times.is_sorted(), "{events:?}");
     assert_eq!(events[0]["pid"], record.json()["pid"]);
     let exited = record.events_of("exited");
     assert_eq!(exited.len(), 1);
@@ -195,7 +190,10 @@ fn a_run_can_be_looked_at_while_it_lasts() {
         )
         .start();
     live.wait_for_out("up");
-    let shown = json(&sandbox.gpuwatch(&["show", "going", "--json"]).run());
+    // The record is written beside the command, not before it.
+    let show = sandbox.gpuwatch(&["show", "going", "--json"]);
+    wait_until("it can be found", || show.run().code() == Some(0));
+    let shown = json(&show.run());
     assert_eq!(shown["state"], "running");
     assert!(shown["exit"]["code"].is_null() && shown["exit"]["signal"].is_null());
     std::fs::write(sandbox.path("end"), "").unwrap();

@@ -50,8 +50,8 @@ fn a_gpu_that_falls_off_the_bus_and_comes_back() {
     assert_eq!(
         said,
         [
-            r#"{"kind":"gpu","gpu":"1","change":"lost"}"#,
-            r#"{"kind":"gpu","gpu":"1","change":"recovered"}"#
+            r#"{"kind":"gpu","gpu":1,"change":"lost"}"#,
+            r#"{"kind":"gpu","gpu":1,"change":"recovered"}"#
         ]
     );
 }
