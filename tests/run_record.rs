@@ -108,7 +108,7 @@ fn samples_are_the_tree_over_time() {
         let mut rows = csv::Reader::from_reader(whole.as_bytes());
         let rows: Vec<support::Row> = rows.deserialize().map(|row| row.unwrap()).collect();
         let cores = |row: &support::Row| row["cpu_cores"].parse::<f64>().ok();
-        rows.len() > 10 && rows.iter().any(|row| cores(row) > Some(0.2))
+        rows.len() > 10 && rows.iter().any(|row| cores(row) > Some(0.1))
     };
     wait_until("ten samples and a busy one are on disk", || {
         files_below(&sandbox.runs())
