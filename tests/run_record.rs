@@ -103,18 +103,17 @@ fn samples_are_the_tree_over_time() {
     let mut live = sandbox
         .watched(&["-q", "--interval", "100ms"], &["sh", "-c", busy])
         .start();
-    let busy_in = |text: &str| {
+    wait_until("ten samples are on disk, and a busy one", || {
+        let files = files_below(&sandbox.runs());
+        let Some(file) = files.iter().find(|f| f.ends_with("samples.csv")) else {
+            return false;
+        };
+        let text = std::fs::read_to_string(file).unwrap();
         let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
-        let mut rows = csv::Reader::from_reader(whole.as_bytes());
-        let rows: Vec<support::Row> = rows.deserialize().map(|row| row.unwrap()).collect();
-        let cores = |row: &support::Row| row["cpu_cores"].parse::<f64>().ok();
-        rows.len() > 10 && rows.iter().any(|row| cores(row) > Some(0.1))
-    };
-    wait_until("ten samples and a busy one are on disk", || {
-        files_below(&sandbox.runs())
-            .iter()
-            .find(|file| file.ends_with("samples.csv"))
-            .is_some_and(|file| busy_in(&std::fs::read_to_string(file).unwrap()))
+        let mut reader = csv::Reader::from_reader(whole.as_bytes());
+        let rows: Vec<support::Row> = reader.deserialize().map(|row| row.unwrap()).collect();
+        let busy = |row: &support::Row| row["cpu_cores"].parse::<f64>().is_ok_and(|c| c > 0.1);
+        rows.len() > 10 && rows.iter().any(busy)
     });
     assert!(live.running());
     std::fs::write(sandbox.path("end"), "").unwrap();
@@ -130,6 +129,10 @@ fn samples_are_the_tree_over_time() {
     assert!(
         samples.iter().any(|r| number(r, "procs") >= Some(2.0)),
         "the worker is seen"
+    );
+    assert!(
+        samples.iter().any(|r| number(r, "cpu_cores") > Some(0.2)),
+        "it is busy"
     );
     assert!(samples.iter().any(|r| number(r, "rss_mib") > Some(0.0)));
     assert_eq!(samples.last().unwrap()["out_bytes"], "10");

@@ -3,8 +3,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,9 @@ const CHUNK: usize = 64 * 1024;
 /// else still holds the stream.
 const DRAIN_IDLE: Duration = Duration::from_secs(2);
 
+/// How long our own stop waits for what the child printed before it.
+const SETTLE: Duration = Duration::from_millis(200);
+
 /// What the rest of the program may know of one relay.
 pub struct Progress {
     stream: Stream,
@@ -39,6 +42,10 @@ pub struct Progress {
     size: AtomicU32,
     /// Milliseconds after `began` at which the present write started, plus one; 0: none.
     writing_since: AtomicU64,
+    /// It holds nothing that it has read, and found nothing more to read.
+    idle: AtomicBool,
+    /// Its read end, while it lasts.
+    read: Weak<OwnedFd>,
     ended: AtomicBool,
     /// Its end was taken notice of.
     noticed: AtomicBool,
@@ -73,6 +80,17 @@ impl Progress {
     }
 }
 
+impl Progress {
+    fn has_delivered(&self) -> bool {
+        // Gone: it has delivered what there was.
+        let Some(read) = self.read.upgrade() else {
+            return true;
+        };
+        let mut fds = [PollFd::new(read.as_fd(), PollFlags::POLLIN)];
+        poll(&mut fds, PollTimeout::ZERO) == Ok(0) && self.idle.load(Ordering::SeqCst)
+    }
+}
+
 /// All relays of a run.
 pub struct Relays {
     streams: Vec<Arc<Progress>>,
@@ -102,25 +120,28 @@ impl Relays {
     }
 
     fn add(&mut self, source: Source, tap: &Arc<dyn Tap>) -> io::Result<()> {
+        let read = Arc::new(source.read);
         let progress = Arc::new(Progress {
             stream: source.stream,
             to: source.to,
-            read_end: source.read.as_raw_fd(),
+            read_end: read.as_raw_fd(),
             began: Instant::now(),
             bytes: AtomicU64::new(0),
             last_byte: AtomicU8::new(b'\n'),
             size: AtomicU32::new(0),
             writing_since: AtomicU64::new(0),
+            idle: AtomicBool::new(false),
+            read: Arc::downgrade(&read),
             ended: AtomicBool::new(false),
             noticed: AtomicBool::new(false),
         });
         if source.terminal.is_some() {
-            let pty = source.read.try_clone()?;
+            let pty = read.try_clone()?;
             self.sizes
                 .push((standard(source.to), pty, Arc::clone(&progress)));
         }
         let relay = Relay {
-            read: source.read,
+            read,
             terminal: source.terminal,
             progress: Arc::clone(&progress),
             tap: Arc::clone(tap),
@@ -174,6 +195,19 @@ impl Relays {
         self.streams.iter().all(|p| p.ended.load(Ordering::Acquire))
     }
 
+    /// Waits a moment until what has been written into the streams is delivered: a command
+    /// that prints something and is stopped has it on the screen.
+    pub fn settle(&self) {
+        let began = Instant::now();
+        let mut calm = 0;
+        // Twice in a row: a terminal's bytes are on their way for a moment.
+        while calm < 2 && began.elapsed() < SETTLE {
+            let settled = self.streams.iter().all(|stream| stream.has_delivered());
+            calm = if settled { calm + 1 } else { 0 };
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// What the observer may look at.
     pub fn progress(&self) -> Vec<Arc<Progress>> {
         self.streams.clone()
@@ -218,7 +252,7 @@ impl Relays {
 }
 
 struct Relay {
-    read: OwnedFd,
+    read: Arc<OwnedFd>,
     terminal: Option<Terminal>,
     progress: Arc<Progress>,
     tap: Arc<dyn Tap>,
@@ -231,7 +265,8 @@ impl Relay {
     fn run(mut self) {
         let mut chunk = vec![0_u8; CHUNK];
         loop {
-            match read(&self.read, &mut chunk) {
+            self.progress.idle.store(false, Ordering::SeqCst);
+            match read(&*self.read, &mut chunk) {
                 Ok(0) => break,
                 Ok(n) => {
                     let bytes = &chunk[..n];
@@ -246,6 +281,7 @@ impl Relay {
                     self.tap.relayed(self.progress.stream, bytes);
                 }
                 Err(Errno::EAGAIN) => {
+                    self.progress.idle.store(true, Ordering::SeqCst);
                     if !self.wait() {
                         break;
                     }

@@ -268,6 +268,7 @@ impl Run {
                 self.child.signal(libc::SIGWINCH);
             }
             Action::Stop(signal) => {
+                self.relays.settle();
                 let beside = self.beside.as_deref();
                 beside.inspect(|b| b.stopping(self.child.pid()));
                 suffer(signal);
