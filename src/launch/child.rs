@@ -1,7 +1,6 @@
-//! The main child: started, known by pidfd, reaped; and orphans that the kernel gave us.
+//! The main child: started, reaped; and orphans that the kernel gave us.
 
 use std::ffi::OsString;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::{fs, io};
 
@@ -15,7 +14,6 @@ use super::streams::Streams;
 /// The child, until it is reaped.
 pub struct Child {
     pid: u32,
-    pidfd: OwnedFd,
     ended: Option<Exit>,
 }
 
@@ -43,22 +41,12 @@ impl Child {
             Some(libc::EAGAIN) => SpawnError::Own(error),
             _ => SpawnError::Exec(error),
         })?;
-        let pidfd = process::pidfd(pid).map_err(SpawnError::Own)?;
-        Ok(Self {
-            pid,
-            pidfd,
-            ended: None,
-        })
+        Ok(Self { pid, ended: None })
     }
 
     /// Its PID.
     pub fn pid(&self) -> u32 {
         self.pid
-    }
-
-    /// Readable once it has ended.
-    pub fn pidfd(&self) -> BorrowedFd<'_> {
-        self.pidfd.as_fd()
     }
 
     /// Sends it a signal, unless it is gone.
@@ -71,9 +59,10 @@ impl Child {
         self.ended.is_some()
     }
 
-    /// Reaps it if it has ended.
+    /// Reaps it if it has ended. To be called at each SIGCHLD: a pidfd would say it too, but
+    /// says it for ever while a debugger has the body.
     pub fn try_reap(&mut self) -> Option<Exit> {
-        let exit = match process::reap_ended(&self.pidfd)? {
+        let exit = match process::reap_ended(self.pid)? {
             Change::Exited(code) => Exit {
                 code: Some(code),
                 signal: None,
@@ -90,7 +79,7 @@ impl Child {
 
     /// The signal that stopped it, if it has just been stopped.
     pub fn try_stopped(&self) -> Option<i32> {
-        match process::stopped_or_continued(&self.pidfd)? {
+        match process::stopped_or_continued(self.pid)? {
             Change::Stopped(signal) => Some(signal),
             _ => None,
         }

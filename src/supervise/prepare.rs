@@ -5,12 +5,13 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
 
+use crate::launch::signals::Arrivals;
 use crate::launch::streams::Streams;
 use crate::plan::env::{self, Chosen, EnvChange, EnvInputs, ProfileEnv, RecordPaths};
 use crate::plan::{argv, run_name};
 use crate::record::{RecordError, RunDir, root_for_writing, run_dir, run_id};
 use crate::report::text::clean;
-use crate::sys::signals::SignalFd;
+use crate::sys::signals::Mask;
 
 use super::beside::Beside;
 use super::clock::wall_now;
@@ -57,7 +58,7 @@ pub fn prepare(
     request: Request,
     streams: &Streams,
     beside: Option<&Beside>,
-    arrivals: &SignalFd,
+    arrivals: &Arrivals,
     mut notes: Vec<String>,
 ) -> Result<Prepared, Unstarted> {
     let name = request
@@ -188,9 +189,10 @@ impl Prepared {
 
 /// `--dry-run`: what would be set and run. Starts nothing and leaves nothing.
 pub fn dry_run(request: &Request) -> Result<Ending, Refused> {
-    let arrivals = SignalFd::new(&crate::sys::signals::Mask::empty())
-        .map_err(|e| Refused::own(format!("can't read signals: {e}")))?;
-    let sentinel = crate::launch::sentinel::Sentinel::start(&[]).ok();
+    let none = Mask::empty();
+    let arrivals =
+        Arrivals::new(&none, none).map_err(|e| Refused::own(format!("can't read signals: {e}")))?;
+    let sentinel = crate::launch::sentinel::Sentinel::start(&[], &request.argv).ok();
     let beside = sentinel.map(Beside::new);
     let placement = match placement::place(request, beside.as_ref(), &arrivals) {
         Ok(placement) => placement,

@@ -16,6 +16,8 @@ pub enum Happening {
         reach: Reach,
         /// Where it came from, for the record.
         from: String,
+        /// Our caller ignored it: it is the child's affair alone.
+        ignored: bool,
     },
     /// The child was stopped.
     ChildStopped {
@@ -128,7 +130,14 @@ impl State {
                 name,
                 reach,
                 from,
-            } => self.signal(signal, name, reach, from),
+                ignored,
+            } => {
+                let mut actions = self.signal(signal, name, reach, from);
+                if asks_to_end(signal) && reach != Reach::FromJob && !ignored {
+                    actions.extend(self.asked_to_end());
+                }
+                actions
+            }
             // A terminal's stop was meant for us as well. Any other is passed on where somebody
             // sits before a terminal that would seem hung; elsewhere watching goes on.
             Happening::ChildStopped { signal, foreground }
@@ -168,9 +177,6 @@ impl State {
                 from,
                 forwarded: forward,
             }));
-        }
-        if asks_to_end(signal) && reach != Reach::FromJob {
-            actions.extend(self.asked_to_end());
         }
         actions
     }
@@ -237,6 +243,7 @@ mod tests {
             name: String::new(),
             reach,
             from: String::new(),
+            ignored: false,
         }
     }
 

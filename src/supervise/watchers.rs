@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -203,11 +203,13 @@ impl Watchers {
     }
 
     /// Children of ours that are no part of the job and are waited for by whoever started them.
-    pub fn own_children(&self) -> Vec<u32> {
-        self.own
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+    /// None while one is being started, which takes as long as its program's disk takes.
+    pub fn own_children(&self) -> Option<Vec<u32>> {
+        match self.own.try_lock() {
+            Ok(own) => Some(own.clone()),
+            Err(TryLockError::Poisoned(own)) => Some(own.into_inner().clone()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Notes an event.

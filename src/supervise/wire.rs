@@ -10,12 +10,12 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use crate::launch::child::{self, Child, SpawnError};
 use crate::launch::relay::Relays;
 use crate::launch::sentinel::Sentinel;
-use crate::launch::signals::{self, Origin};
+use crate::launch::signals::{self, Arrivals, Origin};
 use crate::launch::streams::Streams;
 use crate::launch::terminal::in_foreground;
 use crate::model::{Exit, Tap};
 use crate::sys::process;
-use crate::sys::signals::{Arrived, Mask, SignalFd, suffer};
+use crate::sys::signals::{Arrived, Mask, suffer};
 
 use super::beside::Beside;
 use super::clock::RunClock;
@@ -41,13 +41,13 @@ pub fn run(request: Request) -> Result<Ending, Refused> {
         notes.push(format!("orphans of the command can't be followed: {error}"));
     }
     // SIGTTOU acts on the relays (tostop) and must not be taken away from them.
-    let arrivals = SignalFd::new(&taken.without(libc::SIGTTOU))
+    let arrivals = Arrivals::new(&taken.without(libc::SIGTTOU), inherited)
         .map_err(|e| Refused::own(format!("can't read signals: {e}; close some descriptors")))?;
 
     let streams = Streams::arrange(&request.argv);
     notes.extend(streams.unwatched.clone());
     let kept: Vec<RawFd> = streams.sources.iter().map(|s| s.read.as_raw_fd()).collect();
-    let beside = Sentinel::start(&kept)
+    let beside = Sentinel::start(&kept, &request.argv)
         .ok()
         .map(|sentinel| Arc::new(Beside::new(sentinel)));
 
@@ -63,7 +63,7 @@ fn start(
     prepared: Prepared,
     mut streams: Streams,
     beside: Option<Arc<Beside>>,
-    arrivals: SignalFd,
+    arrivals: Arrivals,
     inherited: Mask,
 ) -> Result<Ending, Refused> {
     // What waits now was sent before there was a child: it lacks these, group or not.
@@ -120,7 +120,7 @@ struct Run {
     relays: Relays,
     watchers: Watchers,
     beside: Option<Arc<Beside>>,
-    arrivals: SignalFd,
+    arrivals: Arrivals,
     early: Mask,
     state: State,
     quiet: bool,
@@ -152,12 +152,6 @@ impl Run {
         let arrivals = self.arrivals.as_fd();
         let mut fds = [
             watch(arrivals),
-            // A reaped child's pidfd is readable for ever.
-            watch(if self.child.has_ended() {
-                arrivals
-            } else {
-                self.child.pidfd()
-            }),
             watch(self.relays.ended_fd()),
             watch(if self.finishing.is_some() {
                 self.watchers.done_fd()
@@ -176,13 +170,7 @@ impl Run {
         if ready[0] {
             self.read_signals(&mut happened);
         }
-        if ready[1]
-            && !self.child.has_ended()
-            && let Some(exit) = self.child.try_reap()
-        {
-            happened.push(Happening::ChildEnded(exit));
-        }
-        if ready[2] {
+        if ready[1] {
             for read_end in self.relays.newly_ended() {
                 if let Some(beside) = &self.beside {
                     beside.release(read_end);
@@ -192,7 +180,7 @@ impl Run {
                 happened.push(Happening::RelaysEnded);
             }
         }
-        if ready[3] && self.finishing.is_some() {
+        if ready[2] && self.finishing.is_some() {
             happened.push(Happening::WatchersDone);
         }
         if self
@@ -226,9 +214,11 @@ impl Run {
             );
             happened.extend(self.child.try_reap().map(Happening::ChildEnded));
         }
-        let mut ours = self.watchers.own_children();
-        ours.extend(self.beside.as_ref().map(|b| b.sentinel().pid()));
-        child::reap_orphans(self.child.pid(), &ours);
+        // Orphans that can't be told from a process of ours now are reaped the next time.
+        if let Some(mut ours) = self.watchers.own_children() {
+            ours.extend(self.beside.as_ref().map(|b| b.sentinel().pid()));
+            child::reap_orphans(self.child.pid(), &ours);
+        }
     }
 
     /// Who else has this signal.
@@ -241,8 +231,12 @@ impl Run {
             Origin::Job(pid) => (Reach::FromJob, pid.to_string()),
             Origin::Alone(pid) => (Reach::UsAlone, pid.to_string()),
         };
-        if let (Reach::Child, Some(beside)) = (reach, &self.beside) {
-            beside.consume(signal);
+        if let Some(beside) = &self.beside {
+            match reach {
+                Reach::Child => beside.consume(signal),
+                _ if signal == libc::SIGCONT => beside.go_on(),
+                _ => {}
+            }
         }
         let reach = if self.early.has(signal) {
             Reach::UsAlone
@@ -255,6 +249,7 @@ impl Run {
             name: signals::name(signal),
             reach,
             from,
+            ignored: signals::was_ignored(signal),
         }
     }
 

@@ -230,12 +230,13 @@ fn isolate(null: Option<OwnedFd>, keep: &[RawFd]) {
 
 /// Replaces this process by the program that it runs, with these arguments; `pass` stay open
 /// in it. Returns only why that failed.
-pub fn exec_self(args: &[&str], pass: &[RawFd]) -> io::Error {
+pub fn exec_self(args: &[OsString], pass: &[RawFd]) -> io::Error {
     for fd in pass {
         // SAFETY: F_SETFD takes an integer.
         unsafe { libc::fcntl(*fd, libc::F_SETFD, 0) };
     }
-    let strings: Result<Vec<CString>, _> = args.iter().map(|a| CString::new(*a)).collect();
+    let strings: Result<Vec<CString>, _> =
+        args.iter().map(|a| CString::new(a.as_bytes())).collect();
     let Ok(strings) = strings else {
         return io::ErrorKind::InvalidInput.into();
     };
