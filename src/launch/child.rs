@@ -7,7 +7,7 @@ use std::{fs, io};
 use crate::model::Exit;
 use crate::sys::process::{self, Change};
 use crate::sys::signals::{self, Mask};
-use crate::sys::spawn;
+use crate::sys::spawn::{self, Unspawned};
 
 use super::streams::Streams;
 
@@ -17,31 +17,19 @@ pub struct Child {
     ended: Option<Exit>,
 }
 
-/// Why the command doesn't run.
-#[derive(Debug)]
-pub enum SpawnError {
-    /// `execve(2)` refused it.
-    Exec(io::Error),
-    /// Something of ours failed before that.
-    Own(io::Error),
-}
-
 impl Child {
-    /// Starts the command with these changes of the environment. To be called while this
-    /// process has one thread, with all signals blocked.
+    /// Starts the command with these changes of the environment. To be called by the main
+    /// thread, with all signals blocked. With it comes what was sent to us before it was there:
+    /// it lacks these, group or not.
     pub fn start(
         argv: &[OsString],
         set: &[(OsString, OsString)],
         streams: &Streams,
         mask: Mask,
-    ) -> Result<Self, SpawnError> {
-        let child = spawn::Child::new(argv, set, streams.child, mask).map_err(SpawnError::Own)?;
-        let pid = child.spawn().map_err(|error| match error.raw_os_error() {
-            // Of fork and exec, only fork gives these.
-            Some(libc::EAGAIN) => SpawnError::Own(error),
-            _ => SpawnError::Exec(error),
-        })?;
-        Ok(Self { pid, ended: None })
+    ) -> Result<(Self, Mask), Unspawned> {
+        let child = spawn::Child::new(argv, set, streams.child, mask).map_err(Unspawned::Own)?;
+        let (pid, lacks) = child.spawn()?;
+        Ok((Self { pid, ended: None }, lacks))
     }
 
     /// Its PID.

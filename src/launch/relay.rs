@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -77,28 +78,50 @@ impl Progress {
 pub struct Relays {
     streams: Vec<Arc<Progress>>,
     sizes: Vec<(BorrowedFd<'static>, OwnedFd, Arc<Progress>)>,
-    threads: Vec<JoinHandle<()>>,
+    /// One for each relay that hasn't begun.
+    go: Vec<(Sender<()>, JoinHandle<()>)>,
     drain: Arc<EventFd>,
     ended: Arc<EventFd>,
 }
 
 impl Relays {
-    /// Starts one thread for each source. Signals are blocked in the caller, and so in them;
-    /// only SIGTTOU acts, so that `stty tostop` stops the job as it would without us.
+    /// Makes one thread for each source, which waits for `begin`: there is no child yet whose
+    /// output a thread that can't be had would leave unread. Signals are blocked in the
+    /// caller, and so in them; only SIGTTOU acts, so that `stty tostop` stops the job as it
+    /// would without us.
     pub fn start(sources: Vec<Source>, tap: &Arc<dyn Tap>) -> io::Result<Self> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let mut relays = Self {
             streams: Vec::new(),
             sizes: Vec::new(),
-            threads: Vec::new(),
+            go: Vec::new(),
             drain: Arc::new(EventFd::from_value_and_flags(0, flags)?),
             ended: Arc::new(EventFd::from_value_and_flags(0, flags)?),
         };
         for source in sources {
             relays.add(source, tap)?;
         }
-        relays.copy_sizes();
         Ok(relays)
+    }
+
+    /// Nothing is relayed after all: gives back what was had for it. Only before `begin`.
+    pub fn give_up(&mut self) {
+        for (go, thread) in self.go.drain(..) {
+            drop(go);
+            // It has nothing to do but end, whatever it says then.
+            let _ = thread.join();
+        }
+        self.sizes.clear();
+        self.streams.clear();
+    }
+
+    /// The child was started: from now on its output is delivered.
+    pub fn begin(&mut self) {
+        self.copy_sizes();
+        for (go, _) in self.go.drain(..) {
+            // A thread that has gone has nothing to deliver.
+            let _ = go.send(());
+        }
     }
 
     fn add(&mut self, source: Source, tap: &Arc<dyn Tap>) -> io::Result<()> {
@@ -129,9 +152,14 @@ impl Relays {
             idle_left: DRAIN_IDLE,
         };
         let ended = Arc::clone(&self.ended);
+        let (go, begin) = channel();
         let thread = std::thread::Builder::new()
             .name("relay".to_owned())
             .spawn(move || {
+                if begin.recv().is_err() {
+                    // Nothing was started.
+                    return;
+                }
                 Mask::current().without(libc::SIGTTOU).set();
                 let progress = Arc::clone(&relay.progress);
                 relay.run();
@@ -140,7 +168,7 @@ impl Relays {
                 let _ = ended.write(1);
             })?;
         self.streams.push(progress);
-        self.threads.push(thread);
+        self.go.push((go, thread));
         Ok(())
     }
 

@@ -6,12 +6,14 @@
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io, thread};
 
 use nix::poll::{PollFd, PollFlags, poll};
+use nix::sys::socket::{MsgFlags, send};
 
 use crate::sys::helper_io::adopt;
 use crate::sys::process::{self, continue_with};
@@ -37,7 +39,7 @@ const FOLLOW_EVERY_MS: u8 = 200;
 pub struct Sentinel {
     pid: u32,
     /// Dropped only at the end: the other side takes its end of file for our death.
-    socket: UnixStream,
+    socket: Arc<OwnedFd>,
     status: String,
 }
 
@@ -46,14 +48,12 @@ impl Sentinel {
     /// `keep`: the relay's read ends. `command`: what it stands beside.
     pub fn start(keep: &[RawFd], command: &[OsString]) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
-        // One that doesn't read (somebody has stopped it) must not hold us up.
-        ours.set_nonblocking(true)?;
         let mut open = keep.to_vec();
         open.push(theirs.as_raw_fd());
         let pid = fork_bare(&open, || serve(theirs, keep, command))?;
         Ok(Self {
             pid,
-            socket: ours,
+            socket: Arc::new(ours.into()),
             status: format!("/proc/{pid}/status"),
         })
     }
@@ -65,16 +65,16 @@ impl Sentinel {
 
     /// Makes it the NVML helper. From then on the socket speaks the helper's protocol, and
     /// nothing else may be ordered here.
-    pub fn become_helper(&self) -> io::Result<UnixStream> {
+    pub fn become_helper(&self) -> io::Result<Arc<OwnedFd>> {
         self.order(BECOME_HELPER, 0)?;
-        self.socket.try_clone()
+        Ok(Arc::clone(&self.socket))
     }
 
     /// Makes it a helper that touches no driver: as `become_helper`, where no GPU is watched.
     /// Until then `ps` shows it with our own command line, and `pkill -f` finds us both.
-    pub fn stand_guard(&self) -> io::Result<UnixStream> {
+    pub fn stand_guard(&self) -> io::Result<Arc<OwnedFd>> {
         self.order(STAND_GUARD, 0)?;
-        self.socket.try_clone()
+        Ok(Arc::clone(&self.socket))
     }
 
     /// Continues it, should somebody have stopped it with the whole group: a continuation of
@@ -109,7 +109,10 @@ impl Sentinel {
     fn order(&self, what: u8, number: i32) -> io::Result<()> {
         let mut order = [what; 5];
         order[1..].copy_from_slice(&number.to_ne_bytes());
-        (&self.socket).write_all(&order)
+        // One that doesn't read (somebody has stopped it) must not hold us up.
+        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+        send(self.socket.as_raw_fd(), &order, flags)?;
+        Ok(())
     }
 
     /// Whether this signal waits there. None if that can't be known: it is dead, and nothing

@@ -1,7 +1,7 @@
 //! The process beside us: first the sentinel, then (where GPUs are watched) the NVML helper.
 //! It may be spoken to from every thread; nothing here waits.
 
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ impl Beside {
         let mut helper = self.helper();
         if helper.is_none() {
             let socket = self.sentinel.become_helper()?;
-            *helper = Some(HelperLink::from_fd(OwnedFd::from(socket)));
+            *helper = Some(HelperLink::shared(socket));
         }
         Ok(())
     }
@@ -44,7 +44,7 @@ impl Beside {
         let mut helper = self.helper();
         if helper.is_none() {
             let socket = self.sentinel.stand_guard()?;
-            *helper = Some(HelperLink::from_fd(OwnedFd::from(socket)));
+            *helper = Some(HelperLink::shared(socket));
         }
         Ok(())
     }

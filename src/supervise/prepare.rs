@@ -103,7 +103,14 @@ fn record_place(
         return Ok((new_id(), None));
     }
     let made = new_record(request.dir.as_deref(), new_id);
-    match made.and_then(|dir| dir.create_progress_file().map(|_| dir)) {
+    let usable = |dir: RunDir| match dir.create_progress_file() {
+        Ok(_) => Ok(dir),
+        Err(error) => {
+            discard(Some(dir));
+            Err(error)
+        }
+    };
+    match made.and_then(usable) {
         Ok(dir) => Ok((dir.id().to_owned(), Some(dir))),
         Err(error) if request.dir.is_some() => Err(Refused::own(error.to_string())),
         Err(error) => {
@@ -167,7 +174,7 @@ impl Prepared {
     }
 
     /// The one line before the start, if there is something to say.
-    pub fn announce(&self) {
+    pub fn announcement(&self) -> Option<String> {
         let said: Vec<&str> = self
             .placement
             .said
@@ -175,10 +182,8 @@ impl Prepared {
             .chain(&self.notes)
             .map(String::as_str)
             .collect();
-        if !self.request.quiet && !said.is_empty() {
-            // Our caller may have closed stderr; there is nobody to tell.
-            let _ = writeln!(io::stderr(), "gpuwatch: {}", clean(&said.join("; ")));
-        }
+        (!self.request.quiet && !said.is_empty())
+            .then(|| format!("gpuwatch: {}\n", clean(&said.join("; "))))
     }
 
     /// Nothing was started: no record stays.

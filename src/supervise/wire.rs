@@ -1,13 +1,13 @@
 //! One run, from the request to the end: joins the rooms and carries out what `state` decides.
 
-use std::io::Write;
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::launch::child::{self, Child, SpawnError};
+use crate::launch::child::{self, Child};
 use crate::launch::relay::Relays;
 use crate::launch::sentinel::Sentinel;
 use crate::launch::signals::{self, Arrivals, Origin};
@@ -16,19 +16,27 @@ use crate::launch::terminal::in_foreground;
 use crate::model::{Exit, Tap};
 use crate::sys::process;
 use crate::sys::signals::{Arrived, Mask, suffer};
+use crate::sys::spawn::Unspawned;
 
 use super::beside::Beside;
 use super::clock::RunClock;
 use super::prepare::{self, Prepared};
 use super::ring::Ring;
+use super::say::say;
 use super::state::{Action, Happening, Reach, State};
-use super::watchers::{Watchers, Watching};
+use super::watchers::{Bells, Watchers, Watching};
 
 pub use super::prepare::dry_run;
 pub use super::request::{Ending, GpuChoice, Refused, Request};
 
 /// How long the record may take once the child's streams are at their end.
 const LAST_WORDS: Duration = Duration::from_millis(1500);
+
+/// How long our line at the start may hold back the command's output.
+const ANNOUNCING: Duration = Duration::from_millis(200);
+
+/// How long the summary may wait for whoever reads it.
+const SUMMARY: Duration = Duration::from_secs(1);
 
 /// Runs the command and returns how to leave.
 pub fn run(request: Request) -> Result<Ending, Refused> {
@@ -51,67 +59,123 @@ pub fn run(request: Request) -> Result<Ending, Refused> {
         .ok()
         .map(|sentinel| Arc::new(Beside::new(sentinel)));
 
-    let prepared = match prepare::prepare(request, &streams, beside.as_deref(), &arrivals, notes) {
-        Ok(prepared) => prepared,
-        Err(prepare::Unstarted::Refused(refused)) => return Err(refused),
-        Err(prepare::Unstarted::Signal(signal)) => return Ok(Ending::Signal(signal)),
-    };
-    start(prepared, streams, beside, arrivals, inherited)
+    let launch = Launch::ready(streams, beside, &mut notes)
+        .map_err(|e| Refused::own(format!("can't start: {e}; close some descriptors")))?;
+    let beside = launch.beside.as_deref();
+    match prepare::prepare(request, &launch.streams, beside, &arrivals, notes) {
+        Ok(prepared) => launch.start(prepared, arrivals, inherited),
+        Err(prepare::Unstarted::Refused(refused)) => Err(refused),
+        Err(prepare::Unstarted::Signal(signal)) => Ok(Ending::Signal(signal)),
+    }
 }
 
-fn start(
-    prepared: Prepared,
-    mut streams: Streams,
+/// All that a run needs of the system and might not get, had before there is a child: what
+/// can't be had afterwards would leave one without a supervisor.
+struct Launch {
+    streams: Streams,
     beside: Option<Arc<Beside>>,
-    arrivals: Arrivals,
-    inherited: Mask,
-) -> Result<Ending, Refused> {
-    // What waits now was sent before there was a child: it lacks these, group or not.
-    let early = Mask::pending();
-    let child = match Child::start(
-        &prepared.request.argv,
-        &prepared.environment(),
-        &streams,
-        inherited,
-    ) {
-        Ok(child) => child,
-        Err(error) => return Err(prepared.not_started(error)),
-    };
-    let clock = RunClock::start();
-    // Before anything of the child's is relayed.
-    prepared.announce();
-    streams.child_started();
-    for signal in &prepared.placement.early {
-        child.signal(*signal);
+    ring: Arc<Ring>,
+    relays: Relays,
+    bells: Bells,
+}
+
+impl Launch {
+    fn ready(
+        mut streams: Streams,
+        beside: Option<Arc<Beside>>,
+        notes: &mut Vec<String>,
+    ) -> io::Result<Self> {
+        let bells = Bells::new()?;
+        let ring = Arc::new(Ring::new(streams.sources.len()));
+        let tap: Arc<dyn Tap> = ring.clone();
+        match Relays::start(std::mem::take(&mut streams.sources), &tap) {
+            Ok(relays) => Ok(Self {
+                streams,
+                beside,
+                ring,
+                relays,
+                bells,
+            }),
+            // The run goes on as if we weren't there.
+            Err(error) => {
+                notes.push(format!("output isn't read: {error}"));
+                Ok(Self {
+                    streams: Streams::inherited(),
+                    beside,
+                    ring: Arc::new(Ring::new(0)),
+                    relays: Relays::start(Vec::new(), &tap)?,
+                    bells,
+                })
+            }
+        }
     }
-    let ring = Arc::new(Ring::new(streams.sources.len()));
-    let tap: Arc<dyn Tap> = ring.clone();
-    let relays = Relays::start(std::mem::take(&mut streams.sources), &tap)
-        .map_err(|e| Refused::own(format!("can't relay output: {e}")))?;
-    let quiet = prepared.request.quiet;
-    let watching = Watching {
-        clock,
-        child: child.pid(),
-        ring,
-        relays: relays.progress(),
-        beside: beside.clone(),
-    };
-    let watchers = Watchers::start(prepared, watching)
-        .map_err(|e| Refused::own(format!("can't start its threads: {e}")))?;
-    let state = State::new(!relays.progress().is_empty(), relays.has_terminal());
-    let run = Run {
-        child,
-        relays,
-        watchers,
-        beside,
-        arrivals,
-        early,
-        state,
-        quiet,
-        ended: None,
-        finishing: None,
-    };
-    Ok(run.until_the_end())
+
+    /// Starts the command; where that lacks a descriptor or a process, without relaying.
+    fn child(&mut self, prepared: &mut Prepared, mask: Mask) -> Result<(Child, Mask), Unspawned> {
+        let env = prepared.environment();
+        match Child::start(&prepared.request.argv, &env, &self.streams, mask) {
+            Err(Unspawned::Own(error)) if !self.relays.progress().is_empty() => {
+                prepared.notes.push(format!("output isn't read: {error}"));
+                self.relays.give_up();
+                self.ring = Arc::new(Ring::new(0));
+                self.streams = Streams::inherited();
+                // The kernel counts a thread a moment longer than we do.
+                std::thread::sleep(Duration::from_millis(5));
+                Child::start(&prepared.request.argv, &env, &self.streams, mask)
+            }
+            started => started,
+        }
+    }
+
+    fn start(
+        mut self,
+        mut prepared: Prepared,
+        arrivals: Arrivals,
+        inherited: Mask,
+    ) -> Result<Ending, Refused> {
+        let (child, early) = match self.child(&mut prepared, inherited) {
+            Ok(started) => started,
+            Err(error) => return Err(prepared.not_started(error)),
+        };
+        let Self {
+            mut streams,
+            beside,
+            ring,
+            mut relays,
+            bells,
+        } = self;
+        let clock = RunClock::start();
+        for signal in &prepared.placement.early {
+            child.signal(*signal);
+        }
+        streams.child_started();
+        // Before anything of the child's is relayed.
+        if let Some(text) = prepared.announcement() {
+            say(text, ANNOUNCING);
+        }
+        relays.begin();
+        let quiet = prepared.request.quiet;
+        let watching = Watching {
+            clock,
+            child: child.pid(),
+            ring,
+            relays: relays.progress(),
+            beside: beside.clone(),
+        };
+        let run = Run {
+            child,
+            state: State::new(!relays.progress().is_empty(), relays.has_terminal()),
+            watchers: Watchers::start(prepared, watching, bells),
+            relays,
+            beside,
+            arrivals,
+            early,
+            quiet,
+            ended: None,
+            finishing: None,
+        };
+        Ok(run.until_the_end())
+    }
 }
 
 /// A run whose child was started.
@@ -287,8 +351,7 @@ impl Run {
         let words = self.watchers.last_words();
         if !self.quiet && !words.is_empty() {
             let newline = if self.relays.mid_line() { "\n" } else { "" };
-            // Our caller may have closed stderr; there is nobody to tell.
-            let _ = write!(std::io::stderr(), "{newline}{words}");
+            say(format!("{newline}{words}"), SUMMARY);
         }
         if let Some(beside) = &self.beside {
             beside.dismiss();
@@ -305,16 +368,16 @@ impl Run {
 
 impl Prepared {
     /// The command doesn't run: no record stays.
-    fn not_started(self, error: SpawnError) -> Refused {
+    fn not_started(self, error: Unspawned) -> Refused {
         let refused = match error {
-            SpawnError::Exec(error) => {
+            Unspawned::Exec(error) => {
                 let (code, text) = child::spawn_failure(&self.request.argv[0], &error);
                 Refused {
                     code: Some(code),
                     text,
                 }
             }
-            SpawnError::Own(error) => Refused::own(format!(
+            Unspawned::Own(error) => Refused::own(format!(
                 "can't start a process: {error}; nothing was started"
             )),
         };
