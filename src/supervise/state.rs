@@ -52,6 +52,8 @@ pub enum Reach {
 pub enum Action {
     /// Send this signal to the child.
     Forward(i32),
+    /// Copy the terminal's size, which may have changed while nobody was told.
+    CopySize,
     /// Copy the terminal's size, then tell the child once more that it changed: its handler
     /// may have read the old size.
     Resize,
@@ -103,6 +105,7 @@ const INT: i32 = 2;
 const QUIT: i32 = 3;
 const TERM: i32 = 15;
 const STOPS_OF_A_TERMINAL: [i32; 3] = [20, 21, 22];
+const CONT: i32 = 18;
 const WINCH: i32 = 28;
 
 /// The signals by which somebody says that a run shall end (numbers as on every Linux
@@ -169,6 +172,9 @@ impl State {
             actions.push(Action::Resize);
         } else if forward {
             actions.push(Action::Forward(signal));
+        }
+        if signal == CONT && self.has_terminal {
+            actions.push(Action::CopySize);
         }
         // A window is resized a hundred times a minute while it is dragged.
         if signal != WINCH {

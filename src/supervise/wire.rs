@@ -322,6 +322,7 @@ impl Run {
             Action::Forward(signal) => {
                 self.child.signal(signal);
             }
+            Action::CopySize => self.relays.copy_sizes(),
             Action::Resize => {
                 self.relays.copy_sizes();
                 self.child.signal(libc::SIGWINCH);
@@ -329,6 +330,8 @@ impl Run {
             Action::Stop(signal) => {
                 let beside = self.beside.as_deref();
                 beside.inspect(|b| b.stopping(self.child.pid()));
+                self.relays.settle();
+                self.relays.mirror();
                 suffer(signal);
                 beside.inspect(|b| b.going_on());
                 // Somebody has continued us, perhaps in a window of another size.
