@@ -4,20 +4,22 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::termios::SetArg;
 use nix::unistd::{read, write};
 
 use crate::model::{Stream, Tap};
 use crate::sys::signals::Mask;
 use crate::sys::streams::{standard, window_size};
 
-use super::streams::Source;
+use super::streams::{PIPE_BYTES, Source};
 use super::terminal::{Terminal, copy_size};
 
 const CHUNK: usize = 64 * 1024;
@@ -26,8 +28,11 @@ const CHUNK: usize = 64 * 1024;
 /// else still holds the stream.
 const DRAIN_IDLE: Duration = Duration::from_secs(2);
 
-/// How long our own stop waits for what the child printed before it.
-const SETTLE: Duration = Duration::from_millis(200);
+/// How long a stop of ours may wait for output that the child wrote before its own.
+const SETTLING: Duration = Duration::from_millis(200);
+
+/// What a PTY may hold: the kernel's 64 KiB and what its line discipline has taken of them.
+const PTY_BYTES: usize = 128 * 1024;
 
 /// What the rest of the program may know of one relay.
 pub struct Progress {
@@ -42,10 +47,8 @@ pub struct Progress {
     size: AtomicU32,
     /// Milliseconds after `began` at which the present write started, plus one; 0: none.
     writing_since: AtomicU64,
-    /// It holds nothing that it has read, and found nothing more to read.
+    /// It waits for something to read, having delivered what it had.
     idle: AtomicBool,
-    /// Its read end, while it lasts.
-    read: Weak<OwnedFd>,
     ended: AtomicBool,
     /// Its end was taken notice of.
     noticed: AtomicBool,
@@ -61,6 +64,34 @@ impl Progress {
     pub fn size(&self) -> Option<(u16, u16)> {
         let size = self.size.load(Ordering::Relaxed);
         (size != 0).then_some(((size >> 16) as u16, size as u16))
+    }
+
+    /// Whether everything that was written to the stream so far is delivered.
+    fn is_settled(&self) -> bool {
+        if self.ended.load(Ordering::Acquire) {
+            return true;
+        }
+        let readable = poll(
+            &mut [PollFd::new(standard(self.read_end), PollFlags::POLLIN)],
+            PollTimeout::ZERO,
+        );
+        readable == Ok(0) && self.idle.load(Ordering::Acquire)
+    }
+
+    /// Takes in the real terminal's size; true if it has changed.
+    fn note_size(&self) -> bool {
+        let Ok(size) = window_size(standard(self.to)) else {
+            return false;
+        };
+        // A terminal that doesn't know its size is taken for this one by programs too.
+        let known = size.ws_col > 0 && size.ws_row > 0;
+        let (cols, rows) = if known {
+            (size.ws_col, size.ws_row)
+        } else {
+            (80, 24)
+        };
+        let both = u32::from(cols) << 16 | u32::from(rows);
+        self.size.swap(both, Ordering::Relaxed) != both
     }
 
     /// Bytes delivered so far.
@@ -80,79 +111,111 @@ impl Progress {
     }
 }
 
-impl Progress {
-    fn has_delivered(&self) -> bool {
-        // Gone: it has delivered what there was.
-        let Some(read) = self.read.upgrade() else {
-            return true;
-        };
-        let mut fds = [PollFd::new(read.as_fd(), PollFlags::POLLIN)];
-        poll(&mut fds, PollTimeout::ZERO) == Ok(0) && self.idle.load(Ordering::SeqCst)
-    }
+/// A PTY and the terminal that it stands in for.
+struct Shown {
+    real: BorrowedFd<'static>,
+    pty: OwnedFd,
+    settings: Arc<Mutex<Terminal>>,
+    progress: Arc<Progress>,
 }
 
 /// All relays of a run.
 pub struct Relays {
     streams: Vec<Arc<Progress>>,
-    sizes: Vec<(BorrowedFd<'static>, OwnedFd, Arc<Progress>)>,
-    threads: Vec<JoinHandle<()>>,
+    terminals: Vec<Shown>,
+    /// One for each relay that hasn't begun.
+    go: Vec<(Sender<()>, JoinHandle<()>)>,
     drain: Arc<EventFd>,
+    child_ended: Arc<AtomicBool>,
     ended: Arc<EventFd>,
 }
 
 impl Relays {
-    /// Starts one thread for each source. Signals are blocked in the caller, and so in them;
-    /// only SIGTTOU acts, so that `stty tostop` stops the job as it would without us.
+    /// Makes one thread for each source, which waits for `begin`: there is no child yet whose
+    /// output a thread that can't be had would leave unread. Signals are blocked in the
+    /// caller, and so in them; only SIGTTOU acts, so that `stty tostop` stops the job as it
+    /// would without us.
     pub fn start(sources: Vec<Source>, tap: &Arc<dyn Tap>) -> io::Result<Self> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let mut relays = Self {
             streams: Vec::new(),
-            sizes: Vec::new(),
-            threads: Vec::new(),
+            terminals: Vec::new(),
+            go: Vec::new(),
             drain: Arc::new(EventFd::from_value_and_flags(0, flags)?),
+            child_ended: Arc::default(),
             ended: Arc::new(EventFd::from_value_and_flags(0, flags)?),
         };
         for source in sources {
             relays.add(source, tap)?;
         }
-        relays.copy_sizes();
         Ok(relays)
     }
 
+    /// Nothing is relayed after all: gives back what was had for it. Only before `begin`.
+    pub fn give_up(&mut self) {
+        for (go, thread) in self.go.drain(..) {
+            drop(go);
+            // It has nothing to do but end, whatever it says then.
+            let _ = thread.join();
+        }
+        self.terminals.clear();
+        self.streams.clear();
+    }
+
+    /// The child was started: from now on its output is delivered.
+    pub fn begin(&mut self) {
+        self.copy_sizes();
+        for (go, _) in self.go.drain(..) {
+            // A thread that has gone has nothing to deliver.
+            let _ = go.send(());
+        }
+    }
+
     fn add(&mut self, source: Source, tap: &Arc<dyn Tap>) -> io::Result<()> {
-        let read = Arc::new(source.read);
         let progress = Arc::new(Progress {
             stream: source.stream,
             to: source.to,
-            read_end: read.as_raw_fd(),
+            read_end: source.read.as_raw_fd(),
             began: Instant::now(),
             bytes: AtomicU64::new(0),
             last_byte: AtomicU8::new(b'\n'),
             size: AtomicU32::new(0),
             writing_since: AtomicU64::new(0),
             idle: AtomicBool::new(false),
-            read: Arc::downgrade(&read),
             ended: AtomicBool::new(false),
             noticed: AtomicBool::new(false),
         });
-        if source.terminal.is_some() {
-            let pty = read.try_clone()?;
-            self.sizes
-                .push((standard(source.to), pty, Arc::clone(&progress)));
+        let terminal = source
+            .terminal
+            .map(|terminal| Arc::new(Mutex::new(terminal)));
+        if let Some(terminal) = &terminal {
+            self.terminals.push(Shown {
+                real: standard(source.to),
+                pty: source.read.try_clone()?,
+                settings: Arc::clone(terminal),
+                progress: Arc::clone(&progress),
+            });
         }
         let relay = Relay {
-            read,
-            terminal: source.terminal,
+            read: source.read,
+            terminal,
             progress: Arc::clone(&progress),
             tap: Arc::clone(tap),
             drain: Arc::clone(&self.drain),
+            child_ended: Arc::clone(&self.child_ended),
             draining: false,
             idle_left: DRAIN_IDLE,
+            childs: None,
         };
         let ended = Arc::clone(&self.ended);
+        let (go, begin) = channel();
         let thread = std::thread::Builder::new()
             .name("relay".to_owned())
             .spawn(move || {
+                if begin.recv().is_err() {
+                    // Nothing was started.
+                    return;
+                }
                 Mask::current().without(libc::SIGTTOU).set();
                 let progress = Arc::clone(&relay.progress);
                 relay.run();
@@ -161,12 +224,14 @@ impl Relays {
                 let _ = ended.write(1);
             })?;
         self.streams.push(progress);
-        self.threads.push(thread);
+        self.go.push((go, thread));
         Ok(())
     }
 
-    /// From now on a stream on which nothing comes is given up.
+    /// From now on a stream is given up on which nothing comes, or only what others write than
+    /// the child, which has ended.
     pub fn drain(&self) {
+        self.child_ended.store(true, Ordering::Release);
         // As above.
         let _ = self.drain.write(1);
     }
@@ -195,19 +260,6 @@ impl Relays {
         self.streams.iter().all(|p| p.ended.load(Ordering::Acquire))
     }
 
-    /// Waits a moment until what has been written into the streams is delivered: a command
-    /// that prints something and is stopped has it on the screen.
-    pub fn settle(&self) {
-        let began = Instant::now();
-        let mut calm = 0;
-        // Twice in a row: a terminal's bytes are on their way for a moment.
-        while calm < 2 && began.elapsed() < SETTLE {
-            let settled = self.streams.iter().all(|stream| stream.has_delivered());
-            calm = if settled { calm + 1 } else { 0 };
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
     /// What the observer may look at.
     pub fn progress(&self) -> Vec<Arc<Progress>> {
         self.streams.clone()
@@ -219,7 +271,7 @@ impl Relays {
         let shown_with_stderr = |p: &&Arc<Progress>| {
             p.to == 2
                 || p.stream == Stream::Err
-                || self.sizes.iter().any(|(fd, ..)| fd.as_raw_fd() == p.to)
+                || self.terminals.iter().any(|t| t.real.as_raw_fd() == p.to)
         };
         self.streams
             .iter()
@@ -229,59 +281,72 @@ impl Relays {
 
     /// Whether any PTY stands in for a terminal.
     pub fn has_terminal(&self) -> bool {
-        !self.sizes.is_empty()
+        !self.terminals.is_empty()
     }
 
     /// Copies the terminals' size to their stand-ins.
     pub fn copy_sizes(&self) {
-        for (real, pty, progress) in &self.sizes {
-            copy_size(*real, pty.as_fd());
-            if let Ok(size) = window_size(*real) {
-                // A terminal that doesn't know its size is taken for this one by programs too.
-                let known = size.ws_col > 0 && size.ws_row > 0;
-                let (cols, rows) = if known {
-                    (size.ws_col, size.ws_row)
-                } else {
-                    (80, 24)
-                };
-                let both = u32::from(cols) << 16 | u32::from(rows);
-                progress.size.store(both, Ordering::Relaxed);
+        for shown in &self.terminals {
+            copy_size(shown.real, shown.pty.as_fd());
+            shown.progress.note_size();
+        }
+    }
+
+    /// Waits until what was written so far is delivered, as long as a reader may need who
+    /// isn't slow.
+    pub fn settle(&self) {
+        let until = Instant::now() + SETTLING;
+        while !self.streams.iter().all(|p| p.is_settled()) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// We are about to be stopped: what the child has set last is set in the real terminal,
+    /// which no output of the child will cause any more.
+    pub fn mirror(&self) {
+        for shown in &self.terminals {
+            // A relay that holds it is doing the same.
+            if let Ok(mut settings) = shown.settings.try_lock() {
+                settings.mirror(shown.pty.as_fd(), SetArg::TCSANOW);
             }
         }
     }
 }
 
 struct Relay {
-    read: Arc<OwnedFd>,
-    terminal: Option<Terminal>,
+    read: OwnedFd,
+    terminal: Option<Arc<Mutex<Terminal>>>,
     progress: Arc<Progress>,
     tap: Arc<dyn Tap>,
     drain: Arc<EventFd>,
+    child_ended: Arc<AtomicBool>,
     draining: bool,
     idle_left: Duration,
+    /// Since when the child is known to have ended, and how many bytes of those that came
+    /// since may still be its own.
+    childs: Option<(Instant, usize)>,
 }
 
 impl Relay {
     fn run(mut self) {
         let mut chunk = vec![0_u8; CHUNK];
         loop {
-            self.progress.idle.store(false, Ordering::SeqCst);
-            match read(&*self.read, &mut chunk) {
+            match read(&self.read, &mut chunk) {
                 Ok(0) => break,
                 Ok(n) => {
                     let bytes = &chunk[..n];
-                    if let Some(terminal) = &mut self.terminal {
-                        terminal.mirror(self.read.as_fd());
-                    }
+                    self.follow_terminal();
                     if self.deliver(bytes).is_err() {
                         // Our reader is gone or can't take more: closing our end tells the
                         // child what writing there itself would have told it.
                         break;
                     }
                     self.tap.relayed(self.progress.stream, bytes);
+                    if self.has_only_others(n) {
+                        break;
+                    }
                 }
                 Err(Errno::EAGAIN) => {
-                    self.progress.idle.store(true, Ordering::SeqCst);
                     if !self.wait() {
                         break;
                     }
@@ -292,13 +357,50 @@ impl Relay {
             }
         }
         self.tap.closed(self.progress.stream);
-        if let Some(terminal) = &mut self.terminal {
+        if let Some(terminal) = &self.terminal {
+            let mut terminal = terminal.lock().unwrap_or_else(PoisonError::into_inner);
             terminal.restore();
         }
     }
 
+    /// Keeps the stand-in and the real terminal alike.
+    fn follow_terminal(&self) {
+        let Some(terminal) = &self.terminal else {
+            return;
+        };
+        let mut terminal = terminal.lock().unwrap_or_else(PoisonError::into_inner);
+        terminal.mirror(self.read.as_fd(), SetArg::TCSADRAIN);
+        // In the background nobody is told of a window's new size.
+        if self.progress.note_size() {
+            terminal.copy_size(self.read.as_fd());
+        }
+    }
+
+    /// Whether all that the child can have left in the stream was delivered, and others who
+    /// write to it without a pause had their time as well.
+    fn has_only_others(&mut self, n: usize) -> bool {
+        if !self.child_ended.load(Ordering::Acquire) {
+            return false;
+        }
+        let held = if self.terminal.is_some() {
+            PTY_BYTES
+        } else {
+            PIPE_BYTES
+        };
+        let (since, left) = self.childs.get_or_insert((Instant::now(), held));
+        *left = left.saturating_sub(n);
+        *left == 0 && since.elapsed() >= DRAIN_IDLE
+    }
+
     /// Waits until there is something to read; false when draining has taken long enough.
     fn wait(&mut self) -> bool {
+        self.progress.idle.store(true, Ordering::Release);
+        let goes_on = self.wait_for_bytes();
+        self.progress.idle.store(false, Ordering::Release);
+        goes_on
+    }
+
+    fn wait_for_bytes(&mut self) -> bool {
         if !self.draining {
             let mut fds = [
                 PollFd::new(self.read.as_fd(), PollFlags::POLLIN),

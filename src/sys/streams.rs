@@ -49,6 +49,14 @@ pub fn set_window_size(fd: BorrowedFd<'_>, size: libc::winsize) -> io::Result<()
     Ok(())
 }
 
+/// Which terminal this is, also where it was opened as `/dev/tty` or `/dev/console`.
+pub fn terminal_number(fd: BorrowedFd<'_>) -> io::Result<u32> {
+    let mut number = 0_u32;
+    // SAFETY: the ioctl fills the integer that it is given.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCGDEV, &raw mut number) })?;
+    Ok(number)
+}
+
 /// Whether two descriptors are one open file description: what is set through one is seen
 /// through the other. The signal of `F_SETSIG` is such a thing that harms nobody, since it
 /// means nothing without `O_ASYNC`.
