@@ -114,7 +114,13 @@ fn two_ways_to_one_terminal_keep_their_order() {
         let ended = job
             .under(&["sh", "-c", "exec \"$@\" 2>/dev/tty", "sh"])
             .run_on_terminal();
-        let wanted: String = (0..300).map(|i| format!("out{i}\r\nerr{i}\r\n")).collect();
+        let wanted = (0..300).fold(String::new(), |text, i| {
+            text + &format!(
+                "out{i}
+err{i}
+"
+            )
+        });
         assert!(ended.out() == wanted, "{}", ended.out());
     }
 }

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -47,6 +47,8 @@ pub struct Progress {
     size: AtomicU32,
     /// Milliseconds after `began` at which the present write started, plus one; 0: none.
     writing_since: AtomicU64,
+    /// The error that ended it, other than a reader's end; 0: none.
+    failed: AtomicI32,
     /// It waits for something to read, having delivered what it had.
     idle: AtomicBool,
     ended: AtomicBool,
@@ -58,6 +60,19 @@ impl Progress {
     /// How the stream is called in the record.
     pub fn stream(&self) -> Stream {
         self.stream
+    }
+
+    /// The number of its read end.
+    pub fn read_end(&self) -> RawFd {
+        self.read_end
+    }
+
+    /// Why it could deliver no more, where that isn't its reader's own will.
+    pub fn failure(&self) -> Option<io::Error> {
+        match self.failed.load(Ordering::Acquire) {
+            0 => None,
+            errno => Some(io::Error::from_raw_os_error(errno)),
+        }
     }
 
     /// Columns and rows, where a PTY stands in for a terminal that tells.
@@ -181,6 +196,7 @@ impl Relays {
             last_byte: AtomicU8::new(b'\n'),
             size: AtomicU32::new(0),
             writing_since: AtomicU64::new(0),
+            failed: AtomicI32::new(0),
             idle: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             noticed: AtomicBool::new(false),
@@ -241,18 +257,14 @@ impl Relays {
         self.ended.as_fd()
     }
 
-    /// The read ends of relays that have ended since the last call.
-    pub fn newly_ended(&self) -> Vec<RawFd> {
+    /// The relays that have ended since the last call.
+    pub fn newly_ended(&self) -> Vec<&Progress> {
         // Nothing to read: this was a look without a cause.
         let _ = self.ended.read();
         let new = |p: &&Arc<Progress>| {
             p.ended.load(Ordering::Acquire) && !p.noticed.swap(true, Ordering::Relaxed)
         };
-        self.streams
-            .iter()
-            .filter(new)
-            .map(|p| p.read_end)
-            .collect()
+        self.streams.iter().filter(new).map(Arc::as_ref).collect()
     }
 
     /// Whether every relay has ended.
@@ -336,9 +348,10 @@ impl Relay {
                 Ok(n) => {
                     let bytes = &chunk[..n];
                     self.follow_terminal();
-                    if self.deliver(bytes).is_err() {
+                    if let Err(error) = self.deliver(bytes) {
                         // Our reader is gone or can't take more: closing our end tells the
                         // child what writing there itself would have told it.
+                        self.note_failure(error);
                         break;
                     }
                     self.tap.relayed(self.progress.stream, bytes);
@@ -360,6 +373,16 @@ impl Relay {
         if let Some(terminal) = &self.terminal {
             let mut terminal = terminal.lock().unwrap_or_else(PoisonError::into_inner);
             terminal.restore();
+        }
+    }
+
+    /// A child that has written its last is told nothing by a closed end, so others must be.
+    fn note_failure(&self, error: Errno) {
+        let reader_is_gone = error == Errno::EPIPE
+            || error == Errno::ECONNRESET
+            || (error == Errno::EIO && self.terminal.is_some());
+        if !reader_is_gone {
+            self.progress.failed.store(error as i32, Ordering::Release);
         }
     }
 
