@@ -2,8 +2,8 @@
 //! nothing of ours: whoever wants to look at the bytes gets a copy through `Tap`.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -17,8 +17,10 @@ use nix::unistd::{read, write};
 
 use crate::model::{Stream, Tap};
 use crate::sys::signals::Mask;
-use crate::sys::streams::{standard, window_size};
+use crate::sys::streams::standard;
 
+pub use super::delivery::Progress;
+use super::keys::Keys;
 use super::streams::{PIPE_BYTES, Source};
 use super::terminal::{Terminal, copy_size};
 
@@ -33,98 +35,6 @@ const SETTLING: Duration = Duration::from_millis(200);
 
 /// What a PTY may hold: the kernel's 64 KiB and what its line discipline has taken of them.
 const PTY_BYTES: usize = 128 * 1024;
-
-/// What the rest of the program may know of one relay.
-pub struct Progress {
-    stream: Stream,
-    to: RawFd,
-    /// The number of its read end, by which the sentinel knows its copy.
-    read_end: RawFd,
-    began: Instant,
-    bytes: AtomicU64,
-    last_byte: AtomicU8,
-    /// Columns and rows of the terminal that a PTY stands in for, 16 bits each; 0: none.
-    size: AtomicU32,
-    /// Milliseconds after `began` at which the present write started, plus one; 0: none.
-    writing_since: AtomicU64,
-    /// The error that ended it, other than a reader's end; 0: none.
-    failed: AtomicI32,
-    /// It waits for something to read, having delivered what it had.
-    idle: AtomicBool,
-    ended: AtomicBool,
-    /// Its end was taken notice of.
-    noticed: AtomicBool,
-}
-
-impl Progress {
-    /// How the stream is called in the record.
-    pub fn stream(&self) -> Stream {
-        self.stream
-    }
-
-    /// The number of its read end.
-    pub fn read_end(&self) -> RawFd {
-        self.read_end
-    }
-
-    /// Why it could deliver no more, where that isn't its reader's own will.
-    pub fn failure(&self) -> Option<io::Error> {
-        match self.failed.load(Ordering::Acquire) {
-            0 => None,
-            errno => Some(io::Error::from_raw_os_error(errno)),
-        }
-    }
-
-    /// Columns and rows, where a PTY stands in for a terminal that tells.
-    pub fn size(&self) -> Option<(u16, u16)> {
-        let size = self.size.load(Ordering::Relaxed);
-        (size != 0).then_some(((size >> 16) as u16, size as u16))
-    }
-
-    /// Whether everything that was written to the stream so far is delivered.
-    fn is_settled(&self) -> bool {
-        if self.ended.load(Ordering::Acquire) {
-            return true;
-        }
-        let readable = poll(
-            &mut [PollFd::new(standard(self.read_end), PollFlags::POLLIN)],
-            PollTimeout::ZERO,
-        );
-        readable == Ok(0) && self.idle.load(Ordering::Acquire)
-    }
-
-    /// Takes in the real terminal's size; true if it has changed.
-    fn note_size(&self) -> bool {
-        let Ok(size) = window_size(standard(self.to)) else {
-            return false;
-        };
-        // A terminal that doesn't know its size is taken for this one by programs too.
-        let known = size.ws_col > 0 && size.ws_row > 0;
-        let (cols, rows) = if known {
-            (size.ws_col, size.ws_row)
-        } else {
-            (80, 24)
-        };
-        let both = u32::from(cols) << 16 | u32::from(rows);
-        self.size.swap(both, Ordering::Relaxed) != both
-    }
-
-    /// Bytes delivered so far.
-    pub fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// For how long the reader has taken nothing of what we hold for it.
-    pub fn blocked_for(&self) -> Duration {
-        match self.writing_since.load(Ordering::Relaxed) {
-            0 => Duration::ZERO,
-            since => self
-                .began
-                .elapsed()
-                .saturating_sub(Duration::from_millis(since - 1)),
-        }
-    }
-}
 
 /// A PTY and the terminal that it stands in for.
 struct Shown {
@@ -187,20 +97,7 @@ impl Relays {
     }
 
     fn add(&mut self, source: Source, tap: &Arc<dyn Tap>) -> io::Result<()> {
-        let progress = Arc::new(Progress {
-            stream: source.stream,
-            to: source.to,
-            read_end: source.read.as_raw_fd(),
-            began: Instant::now(),
-            bytes: AtomicU64::new(0),
-            last_byte: AtomicU8::new(b'\n'),
-            size: AtomicU32::new(0),
-            writing_since: AtomicU64::new(0),
-            failed: AtomicI32::new(0),
-            idle: AtomicBool::new(false),
-            ended: AtomicBool::new(false),
-            noticed: AtomicBool::new(false),
-        });
+        let progress = Arc::new(Progress::of(&source));
         let terminal = source
             .terminal
             .map(|terminal| Arc::new(Mutex::new(terminal)));
@@ -212,8 +109,12 @@ impl Relays {
                 progress: Arc::clone(&progress),
             });
         }
+        let keys = terminal
+            .as_ref()
+            .and_then(|_| Keys::new(source.read.as_fd(), standard(source.to)));
         let relay = Relay {
             read: source.read,
+            keys,
             terminal,
             progress: Arc::clone(&progress),
             tap: Arc::clone(tap),
@@ -328,6 +229,7 @@ impl Relays {
 struct Relay {
     read: OwnedFd,
     terminal: Option<Arc<Mutex<Terminal>>>,
+    keys: Option<Keys>,
     progress: Arc<Progress>,
     tap: Arc<dyn Tap>,
     drain: Arc<EventFd>,
@@ -399,6 +301,22 @@ impl Relay {
         }
     }
 
+    /// Where keys are typed that a program reads from the stand-in.
+    fn typed(&mut self) -> Option<BorrowedFd<'static>> {
+        let terminal = self.terminal.as_ref()?;
+        let taken_over = terminal
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_taken_over(self.read.as_fd());
+        self.keys.as_mut().filter(|_| taken_over)?.wanted()
+    }
+
+    fn pass_keys(&mut self) {
+        if let Some(keys) = &mut self.keys {
+            keys.pass(self.read.as_fd());
+        }
+    }
+
     /// Whether all that the child can have left in the stream was delivered, and others who
     /// write to it without a pause had their time as well.
     fn has_only_others(&mut self, n: usize) -> bool {
@@ -425,13 +343,20 @@ impl Relay {
 
     fn wait_for_bytes(&mut self) -> bool {
         if !self.draining {
+            let typed = self.typed();
             let mut fds = [
                 PollFd::new(self.read.as_fd(), PollFlags::POLLIN),
                 PollFd::new(self.drain.as_fd(), PollFlags::POLLIN),
+                PollFd::new(typed.unwrap_or(self.drain.as_fd()), PollFlags::POLLIN),
             ];
             // An interrupted poll is tried again by reading first.
             let _ = poll(&mut fds, PollTimeout::NONE);
-            self.draining = fds[1].any() == Some(true);
+            let ready = fds.map(|fd| fd.any() == Some(true));
+            self.draining = ready[1];
+            // Somebody may have given the terminal back since.
+            if ready[2] && typed.is_some() && self.typed().is_some() {
+                self.pass_keys();
+            }
             return true;
         }
         let began = Instant::now();
