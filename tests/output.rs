@@ -402,3 +402,15 @@ fn others_that_write_without_a_pause_hold_up_the_end_for_a_moment_only() {
     assert_eq!(live.wait().code(), Some(3));
     reading.join().unwrap();
 }
+
+#[test]
+fn output_that_cannot_be_written_is_not_lost_in_silence() {
+    // The command has ended well before anybody could tell it.
+    let sandbox = Sandbox::new();
+    let script = "\"$@\" > /dev/full";
+    let job = sandbox.watched(&[], &["echo", "hi"]);
+    let ended = job.under(&["sh", "-c", script, "sh"]).run();
+    let said = ended.own_lines().join("\n");
+    assert!(said.contains("stdout is cut off"), "{said}");
+    assert!(said.contains("No space left on device"), "{said}");
+}

@@ -118,8 +118,9 @@ fn what_the_caller_ignored_cancels_nothing() {
     let job = sandbox.watched(&["-q"], &argv).under(&["nohup"]);
     let listener = Listener::start(&sandbox, &job);
     for _ in 0..2 {
+        let before = listener.arrived().len();
         kill(listener.live.pid(), libc::SIGHUP);
-        listener.wait_for(libc::SIGHUP);
+        wait_until("it arrives", || listener.arrived().len() > before);
     }
     listener.end();
     let run = sandbox.record().json();

@@ -114,8 +114,55 @@ fn two_ways_to_one_terminal_keep_their_order() {
         let ended = job
             .under(&["sh", "-c", "exec \"$@\" 2>/dev/tty", "sh"])
             .run_on_terminal();
-        let pairs: Vec<String> = (0..300).map(|i| format!("out{i}\r\nerr{i}\r\n")).collect();
-        let wanted = pairs.concat();
+        let wanted = (0..300).fold(String::new(), |text, i| {
+            text + &format!(
+                "out{i}
+err{i}
+"
+            )
+        });
         assert!(ended.out() == wanted, "{}", ended.out());
     }
+}
+
+/// As `less` does it: keys are read from the terminal that stderr names, opened for reading
+/// alone; output is to be processed; the terminal is given back in the end.
+const READS_BY_NAME: &str = "
+import os, termios
+fd = os.open(os.ttyname(2), os.O_RDONLY)
+found = termios.tcgetattr(fd)
+raw = termios.tcgetattr(fd)
+raw[1] |= termios.OPOST | termios.ONLCR
+raw[3] &= ~(termios.ICANON | termios.ECHO)
+termios.tcsetattr(fd, termios.TCSADRAIN, raw)
+os.write(1, b'shown\\n')
+while True:
+    key = os.read(fd, 1)
+    os.write(1, b'key <' + key + b'>\\n')
+    if key == b'q':
+        break
+termios.tcsetattr(fd, termios.TCSADRAIN, found)
+os.close(fd)
+os.write(1, b'line: ')
+print('read', input(), flush=True)
+";
+
+#[test]
+fn a_pager_gets_its_keys_and_who_comes_after_it_the_rest() {
+    let sandbox = Sandbox::new();
+    let (mut shell, commands) = shell_with(&sandbox, READS_BY_NAME);
+    for command in commands {
+        shell.line(&command);
+        shell.wait_for("shown\r\n");
+        for key in ["a", "b", "q"] {
+            shell.send(key);
+            shell.wait_for(&format!("key <{key}>\r\n"));
+        }
+        shell.wait_for("line: ");
+        shell.send("words\n");
+        shell.wait_for("read words\r\n");
+        shell.prompt();
+        assert_eq!(shell.status(), "0", "{command}");
+    }
+    assert!(shell.exit().success());
 }

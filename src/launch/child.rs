@@ -113,27 +113,12 @@ pub fn spawn_failure(program: &OsString, error: &io::Error) -> (u8, String) {
 /// Reaps orphans of the job that became our children and have ended. Others' children (the
 /// helper, hooks) are left to whoever waits for them.
 pub fn reap_orphans(main: u32, ours: &[u32]) {
-    for pid in children_of_us() {
+    for pid in process::children(std::process::id()) {
         if pid != main && !ours.contains(&pid) && is_zombie(pid) {
             // Gone already is fine.
             let _ = process::reap(pid);
         }
     }
-}
-
-/// Our children: the kernel lists them by the thread that got them.
-fn children_of_us() -> Vec<u32> {
-    let Ok(threads) = fs::read_dir("/proc/self/task") else {
-        return Vec::new();
-    };
-    threads
-        .filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("children")).ok())
-        .flat_map(|list| {
-            list.split_ascii_whitespace()
-                .filter_map(|pid| pid.parse().ok())
-                .collect::<Vec<u32>>()
-        })
-        .collect()
 }
 
 fn is_zombie(pid: u32) -> bool {

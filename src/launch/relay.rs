@@ -2,8 +2,8 @@
 //! nothing of ours: whoever wants to look at the bytes gets a copy through `Tap`.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -17,8 +17,10 @@ use nix::unistd::{read, write};
 
 use crate::model::{Stream, Tap};
 use crate::sys::signals::Mask;
-use crate::sys::streams::{standard, window_size};
+use crate::sys::streams::standard;
 
+pub use super::delivery::Progress;
+use super::keys::Keys;
 use super::streams::{PIPE_BYTES, Source};
 use super::terminal::{Terminal, copy_size};
 
@@ -33,83 +35,6 @@ const SETTLING: Duration = Duration::from_millis(200);
 
 /// What a PTY may hold: the kernel's 64 KiB and what its line discipline has taken of them.
 const PTY_BYTES: usize = 128 * 1024;
-
-/// What the rest of the program may know of one relay.
-pub struct Progress {
-    stream: Stream,
-    to: RawFd,
-    /// The number of its read end, by which the sentinel knows its copy.
-    read_end: RawFd,
-    began: Instant,
-    bytes: AtomicU64,
-    last_byte: AtomicU8,
-    /// Columns and rows of the terminal that a PTY stands in for, 16 bits each; 0: none.
-    size: AtomicU32,
-    /// Milliseconds after `began` at which the present write started, plus one; 0: none.
-    writing_since: AtomicU64,
-    /// It waits for something to read, having delivered what it had.
-    idle: AtomicBool,
-    ended: AtomicBool,
-    /// Its end was taken notice of.
-    noticed: AtomicBool,
-}
-
-impl Progress {
-    /// How the stream is called in the record.
-    pub fn stream(&self) -> Stream {
-        self.stream
-    }
-
-    /// Columns and rows, where a PTY stands in for a terminal that tells.
-    pub fn size(&self) -> Option<(u16, u16)> {
-        let size = self.size.load(Ordering::Relaxed);
-        (size != 0).then_some(((size >> 16) as u16, size as u16))
-    }
-
-    /// Whether everything that was written to the stream so far is delivered.
-    fn is_settled(&self) -> bool {
-        if self.ended.load(Ordering::Acquire) {
-            return true;
-        }
-        let readable = poll(
-            &mut [PollFd::new(standard(self.read_end), PollFlags::POLLIN)],
-            PollTimeout::ZERO,
-        );
-        readable == Ok(0) && self.idle.load(Ordering::Acquire)
-    }
-
-    /// Takes in the real terminal's size; true if it has changed.
-    fn note_size(&self) -> bool {
-        let Ok(size) = window_size(standard(self.to)) else {
-            return false;
-        };
-        // A terminal that doesn't know its size is taken for this one by programs too.
-        let known = size.ws_col > 0 && size.ws_row > 0;
-        let (cols, rows) = if known {
-            (size.ws_col, size.ws_row)
-        } else {
-            (80, 24)
-        };
-        let both = u32::from(cols) << 16 | u32::from(rows);
-        self.size.swap(both, Ordering::Relaxed) != both
-    }
-
-    /// Bytes delivered so far.
-    pub fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// For how long the reader has taken nothing of what we hold for it.
-    pub fn blocked_for(&self) -> Duration {
-        match self.writing_since.load(Ordering::Relaxed) {
-            0 => Duration::ZERO,
-            since => self
-                .began
-                .elapsed()
-                .saturating_sub(Duration::from_millis(since - 1)),
-        }
-    }
-}
 
 /// A PTY and the terminal that it stands in for.
 struct Shown {
@@ -172,19 +97,7 @@ impl Relays {
     }
 
     fn add(&mut self, source: Source, tap: &Arc<dyn Tap>) -> io::Result<()> {
-        let progress = Arc::new(Progress {
-            stream: source.stream,
-            to: source.to,
-            read_end: source.read.as_raw_fd(),
-            began: Instant::now(),
-            bytes: AtomicU64::new(0),
-            last_byte: AtomicU8::new(b'\n'),
-            size: AtomicU32::new(0),
-            writing_since: AtomicU64::new(0),
-            idle: AtomicBool::new(false),
-            ended: AtomicBool::new(false),
-            noticed: AtomicBool::new(false),
-        });
+        let progress = Arc::new(Progress::of(&source));
         let terminal = source
             .terminal
             .map(|terminal| Arc::new(Mutex::new(terminal)));
@@ -196,8 +109,12 @@ impl Relays {
                 progress: Arc::clone(&progress),
             });
         }
+        let keys = terminal
+            .as_ref()
+            .and_then(|_| Keys::new(source.read.as_fd(), standard(source.to)));
         let relay = Relay {
             read: source.read,
+            keys,
             terminal,
             progress: Arc::clone(&progress),
             tap: Arc::clone(tap),
@@ -241,18 +158,14 @@ impl Relays {
         self.ended.as_fd()
     }
 
-    /// The read ends of relays that have ended since the last call.
-    pub fn newly_ended(&self) -> Vec<RawFd> {
+    /// The relays that have ended since the last call.
+    pub fn newly_ended(&self) -> Vec<&Progress> {
         // Nothing to read: this was a look without a cause.
         let _ = self.ended.read();
         let new = |p: &&Arc<Progress>| {
             p.ended.load(Ordering::Acquire) && !p.noticed.swap(true, Ordering::Relaxed)
         };
-        self.streams
-            .iter()
-            .filter(new)
-            .map(|p| p.read_end)
-            .collect()
+        self.streams.iter().filter(new).map(Arc::as_ref).collect()
     }
 
     /// Whether every relay has ended.
@@ -316,6 +229,7 @@ impl Relays {
 struct Relay {
     read: OwnedFd,
     terminal: Option<Arc<Mutex<Terminal>>>,
+    keys: Option<Keys>,
     progress: Arc<Progress>,
     tap: Arc<dyn Tap>,
     drain: Arc<EventFd>,
@@ -336,9 +250,10 @@ impl Relay {
                 Ok(n) => {
                     let bytes = &chunk[..n];
                     self.follow_terminal();
-                    if self.deliver(bytes).is_err() {
+                    if let Err(error) = self.deliver(bytes) {
                         // Our reader is gone or can't take more: closing our end tells the
                         // child what writing there itself would have told it.
+                        self.note_failure(error);
                         break;
                     }
                     self.tap.relayed(self.progress.stream, bytes);
@@ -363,6 +278,16 @@ impl Relay {
         }
     }
 
+    /// A child that has written its last is told nothing by a closed end, so others must be.
+    fn note_failure(&self, error: Errno) {
+        let reader_is_gone = error == Errno::EPIPE
+            || error == Errno::ECONNRESET
+            || (error == Errno::EIO && self.terminal.is_some());
+        if !reader_is_gone {
+            self.progress.failed.store(error as i32, Ordering::Release);
+        }
+    }
+
     /// Keeps the stand-in and the real terminal alike.
     fn follow_terminal(&self) {
         let Some(terminal) = &self.terminal else {
@@ -373,6 +298,22 @@ impl Relay {
         // In the background nobody is told of a window's new size.
         if self.progress.note_size() {
             terminal.copy_size(self.read.as_fd());
+        }
+    }
+
+    /// Where keys are typed that a program reads from the stand-in.
+    fn typed(&mut self) -> Option<BorrowedFd<'static>> {
+        let terminal = self.terminal.as_ref()?;
+        let taken_over = terminal
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_taken_over(self.read.as_fd());
+        self.keys.as_mut().filter(|_| taken_over)?.wanted()
+    }
+
+    fn pass_keys(&mut self) {
+        if let Some(keys) = &mut self.keys {
+            keys.pass(self.read.as_fd());
         }
     }
 
@@ -402,13 +343,20 @@ impl Relay {
 
     fn wait_for_bytes(&mut self) -> bool {
         if !self.draining {
+            let typed = self.typed();
             let mut fds = [
                 PollFd::new(self.read.as_fd(), PollFlags::POLLIN),
                 PollFd::new(self.drain.as_fd(), PollFlags::POLLIN),
+                PollFd::new(typed.unwrap_or(self.drain.as_fd()), PollFlags::POLLIN),
             ];
             // An interrupted poll is tried again by reading first.
             let _ = poll(&mut fds, PollTimeout::NONE);
-            self.draining = fds[1].any() == Some(true);
+            let ready = fds.map(|fd| fd.any() == Some(true));
+            self.draining = ready[1];
+            // Somebody may have given the terminal back since.
+            if ready[2] && typed.is_some() && self.typed().is_some() {
+                self.pass_keys();
+            }
             return true;
         }
         let began = Instant::now();

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use nix::sys::termios::{OutputFlags, SetArg, Termios, tcgetattr, tcsetattr};
+use nix::sys::termios::{LocalFlags, OutputFlags, SetArg, Termios, tcgetattr, tcsetattr};
 use nix::unistd::{getpgrp, tcgetpgrp};
 
 use crate::sys::signals::Mask;
@@ -56,13 +56,25 @@ impl Terminal {
         let Ok(there) = tcgetattr(self.real) else {
             return;
         };
-        let wanted = changed(&there, &now, [&self.seen, &self.first]);
+        let mut wanted = changed(&there, &now, [&self.seen, &self.first]);
+        // Output is processed once: by the stand-in, if the child wants that there.
+        let ours = (self.found.output_flags - now.output_flags) & OutputFlags::OPOST;
+        wanted.output_flags = (wanted.output_flags - OutputFlags::OPOST) | ours;
         if wanted == there {
             self.seen = now;
         } else if set_quietly(self.real, &wanted, when).is_ok() {
             self.seen = now;
             self.mirrored = true;
         }
+    }
+
+    /// Whether the child has taken over the terminal through the stand-in, key by key, and we
+    /// may read them.
+    pub fn is_taken_over(&self, master: BorrowedFd<'_>) -> bool {
+        tcgetattr(master).is_ok_and(|now| !now.local_flags.contains(LocalFlags::ICANON))
+            && !self.seen.local_flags.contains(LocalFlags::ICANON)
+            && self.first.local_flags.contains(LocalFlags::ICANON)
+            && self.in_foreground()
     }
 
     /// Puts back what was found, if anything was mirrored.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::launch::relay;
-use crate::model::{EnvSetting, Event, GitState, RunRecord, RunState};
+use crate::model::{EnvSetting, Event, GitState, RunRecord, RunState, SourceState, Stream};
 use crate::observe::{git_state, identity};
 use crate::plan::{argv, env, job_ids};
 use crate::record::run_dir::PROGRESS_FILE;
@@ -249,6 +249,21 @@ impl Watchers {
     /// Notes an event.
     pub fn log(&self, event: Event) {
         self.desk.event(self.clock.now(), event);
+    }
+
+    /// Output is lost to the user, and the command may never know.
+    pub fn undelivered(&self, stream: Stream, error: &std::io::Error) {
+        let name = match stream {
+            Stream::Out => "stdout",
+            Stream::Err => "stderr",
+        };
+        self.log(Event::Source {
+            name: name.to_owned(),
+            state: SourceState::Failed,
+            why: Some(error.to_string()),
+        });
+        let text = format!("the command's {name} is cut off: it can't be written: {error}");
+        self.desk.put(Entry::Problem(text));
     }
 
     /// Somebody asked the run to end.

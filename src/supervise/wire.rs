@@ -235,9 +235,12 @@ impl Run {
             self.read_signals(&mut happened);
         }
         if ready[1] {
-            for read_end in self.relays.newly_ended() {
+            for relay in self.relays.newly_ended() {
                 if let Some(beside) = &self.beside {
-                    beside.release(read_end);
+                    beside.release(relay.read_end());
+                }
+                if let Some(error) = relay.failure() {
+                    self.watchers.undelivered(relay.stream(), &error);
                 }
             }
             if self.relays.all_ended() {

@@ -97,6 +97,22 @@ pub fn mask_in(status: &str, name: &str) -> Option<u64> {
     u64::from_str_radix(line[name.len() + 1..].trim(), 16).ok()
 }
 
+/// The children of a process: the kernel lists them by the thread that got them.
+pub fn children(pid: u32) -> Vec<u32> {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    threads
+        .flatten()
+        .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok())
+        .flat_map(|list| {
+            let pids = list.split_ascii_whitespace();
+            pids.filter_map(|pid| pid.parse().ok())
+                .collect::<Vec<u32>>()
+        })
+        .collect()
+}
+
 /// Continues our parent if this sibling of ours is no longer stopped (or gone).
 pub fn continue_with(sibling: u32) {
     let stopped = std::fs::read_to_string(format!("/proc/{sibling}/stat")).is_ok_and(|stat| {
