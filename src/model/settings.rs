@@ -73,10 +73,10 @@ pub fn duration_text(duration: Duration) -> String {
     let ms = duration.as_millis();
     match ms {
         0 => "0s".to_owned(),
-        _ if ms % 1000 != 0 => format!("{ms}ms"),
-        _ if ms % 86_400_000 == 0 => format!("{}d", ms / 86_400_000),
-        _ if ms % 3_600_000 == 0 => format!("{}h", ms / 3_600_000),
-        _ if ms % 60_000 == 0 => format!("{}m", ms / 60_000),
+        _ if !ms.is_multiple_of(1000) => format!("{ms}ms"),
+        _ if ms.is_multiple_of(86_400_000) => format!("{}d", ms / 86_400_000),
+        _ if ms.is_multiple_of(3_600_000) => format!("{}h", ms / 3_600_000),
+        _ if ms.is_multiple_of(60_000) => format!("{}m", ms / 60_000),
         _ => format!("{}s", ms / 1000),
     }
 }
