@@ -8,15 +8,18 @@
 mod event;
 mod inventory;
 mod mark;
+pub mod names;
 mod number;
 mod outcome;
 mod reading;
 mod record;
 mod rule;
 mod sample;
+mod secret;
 mod settings;
 mod stamp;
 mod tap;
+mod tell;
 pub mod units;
 
 pub use event::{
@@ -30,6 +33,8 @@ pub use reading::{Reading, Why};
 pub use record::{EnvSetting, GitState, JobIds, RunRecord, Summary};
 pub use rule::{Comparison, Condition, Rule};
 pub use sample::{GpuProcess, GpuSample, HostSample, JobSample, ProgressState, Sample, Throttle};
+pub use secret::{Hidden, SecretRef};
 pub use settings::{FindingSettings, JudgeSettings, Limit, duration_text};
 pub use stamp::Stamp;
 pub use tap::Tap;
+pub use tell::{Channel, Language, Repeat, Route, RunNews, Switch, TellSettings, Webhook};
