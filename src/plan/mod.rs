@@ -5,8 +5,10 @@
 
 pub mod argv;
 pub mod env;
+pub mod expression;
 mod job;
 mod name;
+mod nearest;
 mod secrets;
 
 pub use job::job_ids;
