@@ -9,6 +9,9 @@ pub mod expression;
 mod job;
 mod name;
 mod nearest;
+pub mod profile;
+pub mod resolve;
+pub mod rules;
 mod secrets;
 
 pub use job::job_ids;

@@ -169,9 +169,8 @@ impl<'a> Parser<'a> {
     }
 
     fn comparison(&mut self, name: &str, unit: Unit) -> Result<(Comparison, f64), ExpressionError> {
-        let op = match self.next().map(|t| t.kind) {
-            Some(Kind::Op(op)) => op,
-            _ => return Err(self.error(self.end(), "a comparison is missing here")),
+        let Some(Kind::Op(op)) = self.next().map(|t| t.kind) else {
+            return Err(self.error(self.end(), "a comparison is missing here"));
         };
         match self.next() {
             Some(token) => match token.kind {
