@@ -210,4 +210,6 @@ pub struct Gate {
 }
 
 #[cfg(test)]
+mod odd_tests;
+#[cfg(test)]
 mod tests;

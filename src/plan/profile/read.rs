@@ -6,6 +6,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use regex::RegexBuilder;
+
 use super::channel;
 use super::error::ProfileError;
 use super::node::Node;
@@ -17,6 +19,9 @@ use crate::model::names::FINDINGS;
 use crate::model::{ActSettings, Action, FindingSettings, JudgeSettings, Limit, Rule, Severity};
 use crate::plan::expression::{self, Names, Scope};
 use crate::plan::nearest::suggestion;
+
+/// What a compiled pattern may take, in bytes.
+const MAX_PATTERN: usize = 1 << 20;
 
 /// Reads a tree.
 ///
@@ -176,7 +181,8 @@ fn pattern(node: &Node, path: &str) -> Result<Pattern, ProfileError> {
     let text = required(node, "regex", path)?;
     let place = node.get("regex").map_or(&node.place, |regex| &regex.place);
     let wrong = |what: String| ProfileError::new(place, format!("{path}.regex"), what);
-    let regex = regex::Regex::new(&text).map_err(|error| {
+    let regex = RegexBuilder::new(&text).size_limit(MAX_PATTERN).build();
+    let regex = regex.map_err(|error| {
         // Its last line says what is wrong; those before repeat the expression.
         let error = error.to_string();
         let last = error.lines().last().unwrap_or_default().trim();

@@ -3,6 +3,7 @@
 //! Owns what is refused before anybody looks at a key: too much text, too much nesting, aliases
 //! that multiply, repeated keys, several documents. Booleans are `true` and `false` alone.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use super::node::{Key, Node, Place, Value};
 pub const MAX_BYTES: usize = 1024 * 1024;
 
 /// Values in a profile, and levels of nesting.
-const MAX_NODES: usize = 50_000;
+const MAX_NODES: usize = 10_000;
 const MAX_DEPTH: usize = 24;
 
 /// Reads a text; one without a value is an empty map.
@@ -152,10 +153,11 @@ impl<'de> Visitor<'de> for RawVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Raw, A::Error> {
-        let mut entries: Vec<(Spanned<String>, Spanned<Raw>)> = Vec::new();
+        let mut entries = Vec::new();
+        let mut known = HashSet::new();
         while let Some(key) = map.next_key::<Spanned<String>>()? {
-            // The library refuses equal keys; `a` and "a" are equal here.
-            if entries.iter().any(|(known, _)| known.value == key.value) {
+            // The library refuses equal keys; `1` and "1" are equal here.
+            if !known.insert(key.value.clone()) {
                 return Err(A::Error::custom(TWICE));
             }
             entries.push((key, map.next_value()?));
