@@ -68,7 +68,8 @@ impl SettingArgs {
             notify: self.notify.clone(),
             desktop: self.desktop,
         };
-        let layers = layers::load(self.profile.as_deref())?;
+        // A variable that is set to nothing is how scripts take one away.
+        let layers = layers::load(self.profile.as_deref().filter(|p| !p.is_empty()))?;
         resolve::settings(layers.trees, &layers.name, &flags)
     }
 }

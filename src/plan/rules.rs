@@ -71,3 +71,26 @@ pub fn from_values(values: &[Value]) -> Result<Vec<Rule>, String> {
     };
     values.iter().enumerate().map(rule).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::profile::{Layer, profile};
+
+    #[test]
+    fn what_is_recorded_is_read_again() {
+        let text = "rules:\n- {name: low, when: gpu.util < 20 and not finding.stalled, for: 90s}\n\
+                    - {name: hot, when: gpu.temp > 85C, severity: critical, say: hot}\n\
+                    judge: {stalled: {after: 5s}, idle_holding: {below: 20, for: 10m}}\n";
+        let read = profile(&Layer::parse(text, "x").unwrap().tree).unwrap();
+        let values = to_values(&read.rules);
+        assert_eq!(values.len(), 2);
+        assert_eq!(from_values(&values), Ok(read.rules));
+        let map = judge_to_map(&read.judge);
+        assert_eq!(judge_from_map(&map), Ok(read.judge));
+        let mut wrong = values;
+        wrong[1]["when"] = "gpu.tmp > 85C".into();
+        let said = from_values(&wrong).unwrap_err();
+        assert!(said.starts_with("rules[1]: there is no value"), "{said}");
+    }
+}
