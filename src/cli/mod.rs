@@ -5,11 +5,15 @@
 mod errors;
 mod gpus;
 mod helper;
+mod layers;
 mod output;
 mod parse;
+mod profile;
 mod run;
 mod runs;
+mod settings;
 mod show;
+mod trust;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -42,6 +46,8 @@ enum Command {
     Show(show::ShowArgs),
     /// What progress is read off this output
     Parse(parse::ParseArgs),
+    /// Profiles: those there are, what they hold, what is wrong with them
+    Profile(profile::ProfileArgs),
     #[command(hide = true)]
     Helper(helper::HelperArgs),
 }
@@ -56,6 +62,7 @@ pub fn main() -> ExitCode {
             Command::Runs(args) => runs::run(&args),
             Command::Show(args) => show::run(&args),
             Command::Parse(args) => parse::run(&args),
+            Command::Profile(args) => profile::run(&args),
             Command::Helper(args) => helper::run(&args),
         },
         Err(error) => errors::refuse(&error, &words),

@@ -5,18 +5,25 @@
 //! threads, NVML, or where a value came from: it may use the standard library's
 //! collections and serde, nothing else.
 
+mod act;
 mod event;
 mod inventory;
 mod mark;
+pub mod names;
 mod number;
 mod outcome;
 mod reading;
 mod record;
+mod rule;
 mod sample;
+mod secret;
+mod settings;
 mod stamp;
 mod tap;
+mod tell;
 pub mod units;
 
+pub use act::{ActSettings, Action};
 pub use event::{
     AlertState, Event, FindingState, GpuChange, Logged, ProcessChange, ProgressChange, Severity,
     SourceState,
@@ -26,6 +33,10 @@ pub use mark::{Mark, Metric, Phase, Stream};
 pub use outcome::{Exit, Outcome, RunState, Verdict};
 pub use reading::{Reading, Why};
 pub use record::{EnvSetting, GitState, JobIds, RunRecord, Summary};
+pub use rule::{Comparison, Condition, Rule};
 pub use sample::{GpuProcess, GpuSample, HostSample, JobSample, ProgressState, Sample, Throttle};
+pub use secret::{Hidden, SecretRef};
+pub use settings::{FindingSettings, JudgeSettings, Limit, duration_text};
 pub use stamp::Stamp;
 pub use tap::Tap;
+pub use tell::{Channel, Language, Repeat, Route, RunNews, Switch, TellSettings, Webhook};
