@@ -7,6 +7,7 @@ mod gpus;
 mod helper;
 mod output;
 mod parse;
+mod replay;
 mod run;
 mod runs;
 mod show;
@@ -40,6 +41,8 @@ enum Command {
     Runs(runs::RunsArgs),
     /// One run: what happened
     Show(show::ShowArgs),
+    /// Judge records again: which findings they give
+    Replay(replay::ReplayArgs),
     /// What progress is read off this output
     Parse(parse::ParseArgs),
     #[command(hide = true)]
@@ -55,6 +58,7 @@ pub fn main() -> ExitCode {
             Command::Gpus(args) => gpus::run(&args),
             Command::Runs(args) => runs::run(&args),
             Command::Show(args) => show::run(&args),
+            Command::Replay(args) => replay::run(&args),
             Command::Parse(args) => parse::run(&args),
             Command::Helper(args) => helper::run(&args),
         },

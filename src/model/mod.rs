@@ -8,6 +8,7 @@
 mod event;
 mod inventory;
 mod mark;
+pub mod names;
 mod number;
 mod outcome;
 mod reading;
