@@ -145,12 +145,15 @@ fn replay(dir: &Path, json: bool, text: &mut String) -> Result<(), RecordError> 
                 judge.step(Input::Event(logged))
             }
         };
-        findings.iter().for_each(|f| print(&id, now, f, json, text));
+        for finding in &findings {
+            print(&id, now, finding, json, text);
+        }
     }
     if let Some((exit, at)) = end {
         let at = if at > 0.0 { at } else { now };
-        let last = judge.finish(&exit, at);
-        last.iter().for_each(|f| print(&id, at, f, json, text));
+        for finding in judge.finish(&exit, at) {
+            print(&id, at, &finding, json, text);
+        }
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ pub struct Hardware {
 
 impl Hardware {
     /// Takes in an event.
-    pub fn event(&mut self, logged: &Logged, book: &mut Book) {
+    pub fn event(logged: &Logged, book: &mut Book) {
         let Event::Gpu { gpu, change, code } = &logged.event else {
             return;
         };

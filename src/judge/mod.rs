@@ -171,7 +171,7 @@ impl Judge {
             story: &self.story,
             facts: &self.facts,
         };
-        self.hardware.event(logged, &mut self.book);
+        Hardware::event(logged, &mut self.book);
         self.memory.event(logged, kind, &v, &mut self.book);
         self.loss.event(logged, &mut self.book);
     }

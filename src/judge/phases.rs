@@ -88,7 +88,7 @@ impl Phases {
             }
         };
         if let Some(phase) = self.before.filter(|p| p.lasts_s > LASTS_S) {
-            self.say_before(phase, v, book);
+            say_before(phase, v, book);
         }
     }
 
@@ -104,25 +104,6 @@ impl Phases {
         } else {
             STARTING
         }
-    }
-
-    fn say_before(&self, phase: Phase, v: &View<'_>, book: &mut Book) {
-        if book.holds(phase.name) {
-            return;
-        }
-        let advice = if phase.name == PREPARING {
-            "Data is loaded, tokenised or shuffled before training begins; a cache on local disk makes the next start shorter."
-        } else {
-            "The program imports, loads or compiles; a compilation cache (jax_compilation_cache_dir, TORCHINDUCTOR_CACHE_DIR) makes the next start shorter."
-        };
-        let claim = Claim::new(phase.name, Severity::Note, phase.since_s)
-            .evidence(
-                Evidence::new()
-                    .num("cpu_cores", v.s.cores)
-                    .num("io_mb_s", v.s.io_mean),
-            )
-            .advice(advice);
-        book.raise(claim);
     }
 
     fn between_steps(&mut self, v: &View<'_>, book: &mut Book) {
@@ -168,4 +149,23 @@ impl Phases {
             book.raise(claim);
         }
     }
+}
+
+fn say_before(phase: Phase, v: &View<'_>, book: &mut Book) {
+    if book.holds(phase.name) {
+        return;
+    }
+    let advice = if phase.name == PREPARING {
+        "Data is loaded, tokenised or shuffled before training begins; a cache on local disk makes the next start shorter."
+    } else {
+        "The program imports, loads or compiles; a compilation cache (jax_compilation_cache_dir, TORCHINDUCTOR_CACHE_DIR) makes the next start shorter."
+    };
+    let claim = Claim::new(phase.name, Severity::Note, phase.since_s)
+        .evidence(
+            Evidence::new()
+                .num("cpu_cores", v.s.cores)
+                .num("io_mb_s", v.s.io_mean),
+        )
+        .advice(advice);
+    book.raise(claim);
 }

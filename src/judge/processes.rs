@@ -85,7 +85,7 @@ impl Processes {
                 change,
                 on,
                 ..
-            } => self.change(at_s, *pid, name, *rank, *change, on),
+            } => self.change(at_s, *pid, name.as_ref(), *rank, *change, on.as_ref()),
             _ => {}
         }
     }
@@ -131,10 +131,10 @@ impl Processes {
         &mut self,
         at_s: f64,
         pid: u32,
-        name: &Option<String>,
+        name: Option<&String>,
         rank: Option<u32>,
         change: ProcessChange,
-        on: &Option<String>,
+        on: Option<&String>,
     ) {
         if let Some(name) = name {
             self.interactive |= NOTEBOOKS.iter().any(|n| name.contains(n));
@@ -157,16 +157,16 @@ impl Processes {
             return;
         }
         let member = self.live.entry(pid).or_default();
-        member.name = name.clone().or_else(|| member.name.take());
+        member.name = name.cloned().or_else(|| member.name.take());
         member.rank = rank.or(member.rank);
         match change {
             ProcessChange::Stopped => member.stopped = true,
             ProcessChange::Continued => member.stopped = false,
             ProcessChange::Zombie => member.zombie_since = Some(at_s),
             ProcessChange::Reparented => member.orphaned = true,
-            ProcessChange::Blocked => member.on.clone_from(on),
+            ProcessChange::Blocked => member.on = on.cloned(),
             ProcessChange::Running => member.on = None,
-            ProcessChange::Listening => member.listens.clone_from(on),
+            ProcessChange::Listening => member.listens = on.cloned(),
             ProcessChange::Started | ProcessChange::Exited => {}
         }
     }

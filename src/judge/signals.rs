@@ -199,14 +199,12 @@ impl Signals {
             let (mem, sm) = (sample.job_mem_mib.get(i), sample.job_sm_pct.get(i));
             self.gpus[at].look(gpu, mem, sm, limit);
         }
-        self.held = self
-            .gpus
-            .iter()
-            .fold(Some(false), |all, g| match (all, g.held) {
-                (Some(true), _) | (_, Some(true)) => Some(true),
-                (None, _) | (_, None) => None,
-                _ => Some(false),
-            });
+        let any = |held| self.gpus.iter().any(|g| g.held == held);
+        self.held = match (any(Some(true)), any(None)) {
+            (true, _) => Some(true),
+            (_, true) => None,
+            _ => Some(false),
+        };
         let held = self.gpus.iter().filter_map(|g| g.held_mib);
         self.held_mib = held.reduce(|a, b| a + b);
         if self.held == Some(true) && self.first_held.is_none() {

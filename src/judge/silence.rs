@@ -182,13 +182,16 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 #[cfg(test)]
+#[allow(clippy::float_cmp, reason = "numbers that are exact")]
 mod tests {
     use super::*;
 
     fn of(gaps: &[f64]) -> Silence {
         let mut silence = Silence::default();
         silence.begin(gaps[0]);
-        gaps.iter().for_each(|gap| silence.push(*gap));
+        for gap in gaps {
+            silence.push(*gap);
+        }
         silence
     }
 
@@ -226,15 +229,20 @@ mod tests {
 
     #[test]
     fn regular_evaluations_stretch_it_only_where_one_is_due() {
+        let push = |silence: &mut Silence, n| {
+            for _ in 0..n {
+                silence.push(2.0);
+            }
+        };
         let mut silence = Silence::default();
         silence.begin(2.0);
         for _ in 0..4 {
-            (0..300).for_each(|_| silence.push(2.0));
+            push(&mut silence, 300);
             silence.push(60.0);
         }
-        (0..100).for_each(|_| silence.push(2.0));
+        push(&mut silence, 100);
         assert_eq!(silence.limit().careful, 60.0);
-        (0..200).for_each(|_| silence.push(2.0));
+        push(&mut silence, 200);
         assert_eq!(silence.limit().careful, 180.0);
     }
 }

@@ -77,7 +77,7 @@ impl Stalled {
             0.0
         };
         if let Some(held) = self.held {
-            self.held = self.go_on(held, v, book);
+            self.held = go_on(held, v, book);
         } else if self.is_due(v, book) && !v.may_be_silent() {
             self.raise(sample, v, book);
         }
@@ -128,30 +128,6 @@ impl Stalled {
         });
     }
 
-    fn go_on(&self, mut held: Held, v: &View<'_>, book: &mut Book) -> Option<Held> {
-        held.active_s = if v.s.active {
-            held.active_s + v.s.dt
-        } else {
-            (held.active_s - 3.0 * v.s.dt).max(0.0)
-        };
-        let wanted = if v.s.advances.begun { 2 } else { 1 };
-        if v.s.advances.count >= held.count + wanted || held.active_s >= ACTIVE_AGAIN_S {
-            book.clear(STALLED);
-            return None;
-        }
-        let next = 2_u32.pow(held.reminders + 1);
-        if held.reminders < 2 && v.s.progress_age() >= held.age * f64::from(next) {
-            held.reminders += 1;
-            let age = Evidence::new()
-                .num("step", v.s.step)
-                .num("epoch", v.s.epoch)
-                .num("age_s", v.s.progress_age())
-                .num("quiet_s", v.s.quiet());
-            book.update(STALLED, age);
-        }
-        Some(held)
-    }
-
     fn cause(&self, sample: &Sample, v: &View<'_>) -> &'static str {
         let job = &sample.job;
         if lost_rank(v) {
@@ -176,6 +152,31 @@ impl Stalled {
         }
         "unknown"
     }
+}
+
+/// A stall that was raised; None once it is over.
+fn go_on(mut held: Held, v: &View<'_>, book: &mut Book) -> Option<Held> {
+    held.active_s = if v.s.active {
+        held.active_s + v.s.dt
+    } else {
+        (held.active_s - 3.0 * v.s.dt).max(0.0)
+    };
+    let wanted = if v.s.advances.begun { 2 } else { 1 };
+    if v.s.advances.count >= held.count + wanted || held.active_s >= ACTIVE_AGAIN_S {
+        book.clear(STALLED);
+        return None;
+    }
+    let next = 2_u32.pow(held.reminders + 1);
+    if held.reminders < 2 && v.s.progress_age() >= held.age * f64::from(next) {
+        held.reminders += 1;
+        let age = Evidence::new()
+            .num("step", v.s.step)
+            .num("epoch", v.s.epoch)
+            .num("age_s", v.s.progress_age())
+            .num("quiet_s", v.s.quiet());
+        book.update(STALLED, age);
+    }
+    Some(held)
 }
 
 /// Without any progress: with memory held it is `idle-holding`, never both.

@@ -44,9 +44,8 @@ pub fn verdict(
 ) -> Verdict {
     let standing = || alarms.iter().find(|f| open(&f.name)).map(of_finding);
     let cause = match outcome {
-        Outcome::Ok => standing(),
-        // Somebody ended it: if it was stuck, that is why.
-        Outcome::Cancelled | Outcome::TimedOut => standing(),
+        // Somebody ended it: if it was stuck, that is why. A success may have its flaw, too.
+        Outcome::Ok | Outcome::Cancelled | Outcome::TimedOut => standing(),
         Outcome::Failed | Outcome::Killed | Outcome::Lost => {
             first_cause(story, alarms, open).or_else(|| of_exit(exit, story))
         }
@@ -60,7 +59,7 @@ pub fn verdict(
 }
 
 fn first_cause(story: &Story, alarms: &[Finding], open: &dyn Fn(&str) -> bool) -> Option<Cause> {
-    let lines = story.lines.iter().filter_map(|l| initiating(l));
+    let lines = story.lines.iter().filter_map(initiating);
     // What explains a failure: not that a GPU was unused, nor what is left over after it.
     let fatal =
         |f: &&Finding| ["hardware", "host-oom", "oom", "program-fault"].contains(&f.name.as_str());

@@ -238,7 +238,7 @@ mod tests {
         let mut events = EventWriter::create(dir.path()).unwrap();
         let mut fed = Vec::new();
         let mut sequencer = Sequencer::new();
-        let feed = |s: Option<Box<Sample>>, fed: &mut Vec<String>| {
+        let note = |s: Option<Box<Sample>>, fed: &mut Vec<String>| {
             if let Some(s) = s {
                 fed.push(format!("s{}", s.stamp.elapsed_s));
             }
@@ -259,16 +259,16 @@ mod tests {
             if is_sample {
                 samples.append(&sample(t)).unwrap();
                 let before = sequencer.sample(Box::new(sample(t)));
-                feed(before, &mut fed);
+                note(before, &mut fed);
             } else {
                 let mut logged = event(t, Event::Host { oom_kill: 1 });
                 let before = sequencer.event(&mut logged);
-                feed(before, &mut fed);
+                note(before, &mut fed);
                 events.append(&logged).unwrap();
                 fed.push(format!("e{}", logged.stamp.elapsed_s));
             }
         }
-        feed(sequencer.release(), &mut fed);
+        note(sequencer.release(), &mut fed);
         assert_eq!(order(dir.path()), fed);
     }
 }

@@ -169,7 +169,7 @@ fn a_loss_that_is_no_number_three_times_running_is_told() {
     run.loss(5, f64::NAN).loss(3, 0.4);
     assert_eq!(run.alarms(), ["nan 16"]);
     assert_eq!(run.life("nan").last(), Some(&(Cleared, 23.0)));
-    assert_eq!(run.first("nan").since_s, 14.0);
+    assert_eq!(run.first("nan").since_s.to_bits(), 14_f64.to_bits());
     // The same loss on display isn't computed anew.
     let mut run = Run::new();
     let mut shown = training();
@@ -256,83 +256,55 @@ fn a_users_rule_holds_for_its_time() {
     assert_eq!(run.life("low-util").len(), 2);
 }
 
+/// The cause that the verdict names after these lines.
+fn cause(lines: &[&str], outcome: Outcome, code: Option<i32>, signal: Option<i32>) -> String {
+    let mut run = Run::new();
+    run.steps(5, 1, &training());
+    for line in lines {
+        run.line(line).steps(1, 1, &training());
+    }
+    let verdict = run.judge.verdict(outcome, Exit { code, signal });
+    verdict.cause.unwrap_or_default()
+}
+
+const TRACEBACK: &str = "Traceback (most recent call last):";
+const TIMEOUT: &str =
+    "[rank0]:[E] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1)";
+const ASSERTION: &str = "RuntimeError: CUDA error: device-side assert triggered";
+const OOM: &str = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB";
+const FULL: &str = "OSError: [Errno 28] No space left on device";
+const NOISE: &str = "Could not find cuda drivers on your machine, GPU will not be used.";
+
 #[test]
 fn the_verdict_names_the_first_cause() {
-    let verdict = |lines: &[&str], outcome, exit: Exit| {
-        let mut run = Run::new();
-        run.steps(5, 1, &training());
-        for line in lines {
-            run.line(line).steps(1, 1, &training());
-        }
-        run.judge.verdict(outcome, exit).cause
-    };
-    let failed = Exit {
-        code: Some(1),
-        signal: None,
-    };
-    let of = |lines: &[&str]| verdict(lines, Outcome::Failed, failed);
-    assert_eq!(of(&[]), None);
-    assert_eq!(
-        of(&["Traceback (most recent call last):", "KeyError: 'label'"]).as_deref(),
-        Some("traceback")
-    );
-    assert_eq!(
-        of(&["Traceback (most recent call last):", "KeyboardInterrupt"]),
-        None
-    );
-    let timeout = "[rank0]:[E] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1)";
-    assert_eq!(of(&[timeout]).as_deref(), Some("collective-timeout"));
-    let assertion = "RuntimeError: CUDA error: device-side assert triggered";
-    assert_eq!(of(&[timeout, assertion]).as_deref(), Some("device-assert"));
-    assert_eq!(
-        of(&[
-            "Traceback (most recent call last):",
-            "OSError: [Errno 28] No space left on device"
-        ])
-        .as_deref(),
-        Some("disk")
-    );
-    assert_eq!(
-        of(&["Could not find cuda drivers on your machine, GPU will not be used."]),
-        None
-    );
-    let oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB";
-    assert_eq!(
-        of(&["Traceback (most recent call last):", oom]).as_deref(),
-        Some("oom")
-    );
-    let killed = |signal| {
-        verdict(
-            &[],
-            Outcome::Killed,
-            Exit {
-                code: None,
-                signal: Some(signal),
-            },
-        )
-    };
-    assert_eq!(killed(11).as_deref(), Some("segfault"));
-    assert_eq!(killed(9), None);
-    assert_eq!(
-        verdict(
-            &[oom],
-            Outcome::Ok,
-            Exit {
-                code: Some(0),
-                signal: None
-            }
-        )
-        .as_deref(),
-        Some("oom")
-    );
+    let cases: [(&[&str], &str); 8] = [
+        (&[], ""),
+        (&[TRACEBACK, "KeyError: 'label'"], "traceback"),
+        (&[TRACEBACK, "KeyboardInterrupt"], ""),
+        (&[TIMEOUT], "collective-timeout"),
+        (&[TIMEOUT, ASSERTION], "device-assert"),
+        (&[TRACEBACK, FULL], "disk"),
+        (&[NOISE], ""),
+        (&[TRACEBACK, OOM], "oom"),
+    ];
+    for (lines, expected) in cases {
+        let found = cause(lines, Outcome::Failed, Some(1), None);
+        assert_eq!(found, expected, "{lines:?}");
+    }
+}
+
+#[test]
+fn the_verdict_reads_the_end_itself() {
+    assert_eq!(cause(&[], Outcome::Killed, None, Some(11)), "segfault");
+    assert_eq!(cause(&[], Outcome::Failed, Some(139), None), "segfault");
+    assert_eq!(cause(&[], Outcome::Killed, None, Some(9)), "");
+    assert_eq!(cause(&[OOM], Outcome::Ok, Some(0), None), "oom");
     let mut run = Run::stall_after(5);
     run.steps(20, 1, &training()).go(60, &quiet());
-    let verdict = run.judge.verdict(
-        Outcome::Cancelled,
-        Exit {
-            code: None,
-            signal: Some(2),
-        },
-    );
+    let interrupted = Exit {
+        code: None,
+        signal: Some(2),
+    };
+    let verdict = run.judge.verdict(Outcome::Cancelled, interrupted);
     assert_eq!(verdict.cause.as_deref(), Some("stalled"));
 }

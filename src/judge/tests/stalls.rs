@@ -15,7 +15,7 @@ fn a_sleeping_loader_is_a_stall_after_two_minutes_and_clears() {
     assert_eq!(run.alarms(), ["stalled 721"]);
     let found = run.first("stalled");
     assert_eq!(found.cause.as_deref(), Some("asleep"));
-    assert_eq!(found.since_s, 600.0);
+    assert_eq!(found.since_s.to_bits(), 600_f64.to_bits());
     assert_eq!(found.evidence["step"], 300);
     assert_eq!(found.evidence["age_s"], 121);
     run.steps(10, 2, &training());
