@@ -91,9 +91,13 @@ fn of_finding(finding: &Finding) -> Cause {
 fn initiating(line: &Told) -> Option<Cause> {
     let (name, advice) = match line.kind {
         kind if kind.is_oom() || kind == Kind::HostMemory => ("oom", oom_advice(kind)),
-        Kind::KernelOom | Kind::LoaderOom => (
+        Kind::KernelOom => (
             "host-oom",
             "A process was killed for its memory: fewer DataLoader workers, a smaller prefetch or cache, or a higher memory limit.",
+        ),
+        Kind::LoaderOom => (
+            "loader-killed",
+            "A DataLoader worker was killed, for main memory as a rule: fewer workers, a smaller prefetch_factor, or more memory for the job.",
         ),
         Kind::DeviceAssert => (
             "device-assert",
