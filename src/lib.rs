@@ -3,6 +3,7 @@
 //! ARCHITECTURE.md maps the rooms; `tests/architecture.rs` keeps their borders.
 
 pub mod cli;
+pub mod judge;
 pub mod launch;
 pub mod model;
 pub mod nvml;

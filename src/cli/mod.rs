@@ -9,6 +9,7 @@ mod layers;
 mod output;
 mod parse;
 mod profile;
+mod replay;
 mod run;
 mod runs;
 mod settings;
@@ -44,6 +45,8 @@ enum Command {
     Runs(runs::RunsArgs),
     /// One run: what happened
     Show(show::ShowArgs),
+    /// Judge records again: which findings they give
+    Replay(replay::ReplayArgs),
     /// What progress is read off this output
     Parse(parse::ParseArgs),
     /// Profiles: those there are, what they hold, what is wrong with them
@@ -61,6 +64,7 @@ pub fn main() -> ExitCode {
             Command::Gpus(args) => gpus::run(&args),
             Command::Runs(args) => runs::run(&args),
             Command::Show(args) => show::run(&args),
+            Command::Replay(args) => replay::run(&args),
             Command::Parse(args) => parse::run(&args),
             Command::Profile(args) => profile::run(&args),
             Command::Helper(args) => helper::run(&args),

@@ -17,6 +17,7 @@
 
 mod about;
 mod counters;
+pub mod fingerprint;
 mod grammar;
 mod hint;
 mod milestones;

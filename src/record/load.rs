@@ -79,7 +79,7 @@ fn is_open(record: &RunRecord) -> bool {
         || record.state == RunState::Lost
 }
 
-fn read_run(dir: &Path) -> Result<RunRecord, RecordError> {
+pub(super) fn read_run(dir: &Path) -> Result<RunRecord, RecordError> {
     let path = dir.join(RUN_JSON);
     let text = fs::read(&path).map_err(RecordError::io("read", &path, CURE_READ))?;
     serde_json::from_slice(&text).map_err(|e| RecordError::NotARecord {

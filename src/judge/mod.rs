@@ -1,0 +1,208 @@
+//! From what was seen to what it means: findings with evidence, advice, a beginning and an end.
+//!
+//! Owns every rule of DETECTION, one file a family. Pure: no clock, no file, no thread; the
+//! same inputs give the same findings, live and replayed. May use `model`, and `read` for
+//! fingerprints. Must not know where inputs come from or who is told.
+//!
+//! ```text
+//! events ──> story, processes ─┐
+//! samples ─> signals ──────────┴─> families ─> book ─> findings
+//! ```
+//!
+//! **What the caller feeds**, one input at a time and in the order of `record::replay`:
+//!
+//! - [`Input::Sample`]: every tick as it will be read back (`record::rounded`), after all
+//!   events whose `elapsed_s` isn't later.
+//! - [`Input::Event`]: every event that is recorded, in the file's order. Findings, alerts and
+//!   actions are ignored, so it does no harm to feed them. `line` events are what
+//!   `read::fingerprint::Lines` picked out of the output; `exited` is fed when the main process
+//!   has ended, before the last sample.
+//! - [`Judge::finish`] once, after the last sample: the one that is taken when the streams are
+//!   at their end, with the process events of that look, so that what was left over is known.
+//!
+//! Each call returns what changed; the caller records these findings with the stamp of the
+//! input (for `finish`, of the end). Facts may come late ([`Judge::learn`]): the driver answers
+//! after the start, and no decision is made from them before its GPUs have rows.
+
+mod advance;
+mod facts;
+mod finding;
+mod gauge;
+mod hardware;
+mod idle;
+mod leftovers;
+mod loss;
+mod memory;
+mod phases;
+mod processes;
+mod rules;
+mod signals;
+mod silence;
+mod stalled;
+mod story;
+#[cfg(test)]
+mod tests;
+mod unused;
+mod verdict;
+mod view;
+mod waiting;
+
+use crate::model::{Event, Exit, GpuInfo, JudgeSettings, Logged, Outcome, Rule, Sample, Verdict};
+
+pub use facts::JobFacts;
+pub use finding::Finding;
+pub use verdict::is_alarm;
+
+use finding::Book;
+use hardware::Hardware;
+use idle::Idle;
+use leftovers::Leftovers;
+use loss::Loss;
+use memory::Memory;
+use phases::Phases;
+use processes::Processes;
+use rules::Rules;
+use signals::Signals;
+use stalled::Stalled;
+use story::Story;
+use unused::Unused;
+use view::View;
+use waiting::Waiting;
+
+/// One thing that was seen.
+#[derive(Clone, Copy, Debug)]
+pub enum Input<'a> {
+    /// One tick, as it will be read back.
+    Sample(&'a Sample),
+    /// One event, as it is recorded.
+    Event(&'a Logged),
+}
+
+/// The judge of one run.
+#[derive(Clone, Debug)]
+pub struct Judge {
+    facts: JobFacts,
+    book: Book,
+    signals: Signals,
+    processes: Processes,
+    story: Story,
+    waiting: Waiting,
+    memory: Memory,
+    hardware: Hardware,
+    leftovers: Leftovers,
+    stalled: Stalled,
+    idle: Idle,
+    unused: Unused,
+    loss: Loss,
+    phases: Phases,
+    rules: Rules,
+}
+
+impl Judge {
+    /// A judge that has seen nothing yet.
+    pub fn new(settings: JudgeSettings, rules: Vec<Rule>, facts: JobFacts) -> Self {
+        let book = Book::new(settings);
+        Self {
+            processes: Processes::of(facts.pid),
+            signals: Signals::default(),
+            story: Story::default(),
+            waiting: Waiting::default(),
+            memory: Memory::default(),
+            hardware: Hardware::default(),
+            leftovers: Leftovers::default(),
+            stalled: Stalled::new(&book),
+            idle: Idle::new(&book),
+            unused: Unused::default(),
+            loss: Loss::default(),
+            phases: Phases::default(),
+            rules: Rules::new(rules),
+            facts,
+            book,
+        }
+    }
+
+    /// The driver has told which GPUs are watched.
+    pub fn learn(&mut self, gpus: Vec<GpuInfo>) {
+        self.facts.gpus = gpus;
+    }
+
+    /// Takes in one input; what changed.
+    pub fn step(&mut self, input: Input<'_>) -> Vec<Finding> {
+        match input {
+            Input::Sample(sample) => self.sample(sample),
+            Input::Event(logged) => self.event(logged),
+        }
+        self.book.take()
+    }
+
+    /// The run is over: the main process ended so, `elapsed_s` seconds after the start.
+    pub fn finish(&mut self, exit: &Exit, elapsed_s: f64) -> Vec<Finding> {
+        let v = View {
+            s: &self.signals,
+            p: &self.processes,
+            story: &self.story,
+            facts: &self.facts,
+        };
+        self.unused.finish(elapsed_s, &v, &mut self.book);
+        // Without a known end nothing is left over from it.
+        if exit.code.is_some() || exit.signal.is_some() || self.processes.main_ended_s.is_some() {
+            self.leftovers.finish(elapsed_s, &v, &mut self.book);
+        }
+        self.book.take()
+    }
+
+    /// What the end means.
+    pub fn verdict(&self, outcome: Outcome, exit: Exit) -> Verdict {
+        let open = |name: &str| self.book.holds(name);
+        verdict::verdict(outcome, exit, &self.story, self.book.alarms(), &open)
+    }
+
+    fn event(&mut self, logged: &Logged) {
+        match &logged.event {
+            Event::Finding { .. } | Event::Alert { .. } | Event::Action { .. } => return,
+            Event::Clock { .. } => self.signals.jumped(),
+            _ => {}
+        }
+        self.processes.event(logged);
+        let kind = self.story.event(logged);
+        let v = View {
+            s: &self.signals,
+            p: &self.processes,
+            story: &self.story,
+            facts: &self.facts,
+        };
+        Hardware::event(logged, &mut self.book);
+        self.memory.event(logged, kind, &v, &mut self.book);
+        self.loss.event(logged, &mut self.book);
+    }
+
+    fn sample(&mut self, sample: &Sample) {
+        self.processes.sample(sample);
+        let frozen =
+            Waiting::is_stopped(sample, &self.processes) || self.book.holds(waiting::WAITING);
+        self.signals.sample(sample, &self.facts, frozen);
+        let v = View {
+            s: &self.signals,
+            p: &self.processes,
+            story: &self.story,
+            facts: &self.facts,
+        };
+        let book = &mut self.book;
+        let (job, host) = (&sample.job, &sample.host);
+        // First what explains others.
+        let prompt_gone = self.waiting.sample(sample, &v, book);
+        self.hardware.sample(sample, book);
+        self.memory
+            .sample(job.rss_mib.get(), host.mem_limit_mib.get(), &v, book);
+        self.leftovers.sample(sample, &v, book);
+        self.stalled.sample(sample, &v, book);
+        self.idle.sample(&v, self.stalled.is_literal(), book);
+        self.unused.sample(sample.progress.loss.is_some(), &v, book);
+        self.loss.sample(&sample.progress, &v, book);
+        self.phases.sample(&v, book);
+        self.rules.sample(sample, &v, book);
+        if prompt_gone {
+            self.story.prompt_s = None;
+        }
+    }
+}

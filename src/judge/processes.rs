@@ -1,0 +1,173 @@
+//! The job's processes as events tell of them.
+//!
+//! Owns who lives, who waits for what, and when the main process ended. Judges nothing.
+
+use std::collections::BTreeMap;
+
+use crate::model::{Event, Logged, ProcessChange, Sample};
+
+/// So many are kept apart; a build forks thousands.
+const MOST: usize = 4096;
+/// After so many samples with the main process's cores, their absence means that it ended.
+const MAIN_SEEN: u32 = 5;
+
+/// One process.
+#[derive(Clone, Debug, Default)]
+pub struct Member {
+    /// Its short name.
+    pub name: Option<String>,
+    /// Its rank.
+    pub rank: Option<u32>,
+    /// What it waits on.
+    pub on: Option<String>,
+    /// It is stopped.
+    pub stopped: bool,
+    /// It ended and nobody has reaped it since this second of the run.
+    pub zombie_since: Option<f64>,
+    /// Its parent ended.
+    pub orphaned: bool,
+    /// It listens on a socket.
+    pub listens: Option<String>,
+}
+
+/// A process that is gone.
+#[derive(Clone, Debug)]
+pub struct Gone {
+    /// When, in seconds of the run.
+    pub at_s: f64,
+    /// Its PID.
+    pub pid: u32,
+    /// Its rank.
+    pub rank: u32,
+}
+
+/// All of them.
+#[derive(Clone, Debug, Default)]
+pub struct Processes {
+    /// Those that live or wait to be reaped.
+    pub live: BTreeMap<u32, Member>,
+    /// The main process.
+    pub main: Option<u32>,
+    /// When the main process ended, in seconds of the run.
+    pub main_ended_s: Option<f64>,
+    /// The last rank that ended.
+    pub lost_rank: Option<Gone>,
+    /// A name that tells of a notebook was seen.
+    pub interactive: bool,
+    main_cores: u32,
+    main_missing: u32,
+}
+
+/// Names and words that tell of a notebook.
+pub const NOTEBOOKS: [&str; 3] = ["ipykernel", "jupyter", "ipython"];
+
+impl Processes {
+    /// Nothing is known but the main process's PID, if that.
+    pub fn of(main: Option<u32>) -> Self {
+        Self {
+            main,
+            ..Self::default()
+        }
+    }
+
+    /// Takes in an event.
+    pub fn event(&mut self, logged: &Logged) {
+        let at_s = logged.stamp.elapsed_s;
+        match &logged.event {
+            Event::Started { pid } => self.main = Some(*pid),
+            Event::Exited { .. } => {
+                self.main_ended_s.get_or_insert(at_s);
+            }
+            Event::Process {
+                pid,
+                name,
+                rank,
+                change,
+                on,
+                ..
+            } => self.change(at_s, *pid, name.as_ref(), *rank, *change, on.as_ref()),
+            _ => {}
+        }
+    }
+
+    /// Without events the main process's end shows by its cores: they are no longer told
+    /// although the others' are.
+    pub fn sample(&mut self, sample: &Sample) {
+        let job = &sample.job;
+        if job.main_cores.get().is_some() {
+            self.main_cores = self.main_cores.saturating_add(1);
+            self.main_missing = 0;
+            return;
+        }
+        let others = job.cpu_cores.get().is_some() && job.procs.get() != Some(0);
+        let told = self.main.is_some_and(|main| self.live.contains_key(&main));
+        if self.main_cores >= MAIN_SEEN && others && !told {
+            self.main_missing += 1;
+            if self.main_missing >= 3 {
+                self.main_ended_s.get_or_insert(sample.stamp.elapsed_s);
+            }
+        }
+    }
+
+    /// Whether every process that is known is stopped.
+    pub fn all_stopped(&self) -> bool {
+        let mut alive = self.live.values().filter(|m| m.zombie_since.is_none());
+        alive.next().is_some_and(|m| m.stopped) && alive.all(|m| m.stopped)
+    }
+
+    /// Whether any process waits on this.
+    pub fn waits_on(&self, what: &str) -> bool {
+        self.live.values().any(|m| m.on.as_deref() == Some(what))
+    }
+
+    /// Those that live after the main process.
+    pub fn left(&self) -> impl Iterator<Item = (&u32, &Member)> {
+        let left =
+            |(pid, m): &(&u32, &Member)| Some(**pid) != self.main && m.zombie_since.is_none();
+        self.live.iter().filter(left)
+    }
+
+    fn change(
+        &mut self,
+        at_s: f64,
+        pid: u32,
+        name: Option<&String>,
+        rank: Option<u32>,
+        change: ProcessChange,
+        on: Option<&String>,
+    ) {
+        if let Some(name) = name {
+            self.interactive |= NOTEBOOKS.iter().any(|n| name.contains(n));
+        }
+        let is_main = Some(pid) == self.main;
+        if matches!(change, ProcessChange::Exited | ProcessChange::Zombie) {
+            if is_main {
+                self.main_ended_s.get_or_insert(at_s);
+            }
+            let rank = rank.or_else(|| self.live.get(&pid).and_then(|m| m.rank));
+            if let Some(rank) = rank {
+                self.lost_rank = Some(Gone { at_s, pid, rank });
+            }
+        }
+        if change == ProcessChange::Exited {
+            self.live.remove(&pid);
+            return;
+        }
+        if self.live.len() >= MOST && !self.live.contains_key(&pid) {
+            return;
+        }
+        let member = self.live.entry(pid).or_default();
+        member.name = name.cloned().or_else(|| member.name.take());
+        member.rank = rank.or(member.rank);
+        match change {
+            ProcessChange::Stopped => member.stopped = true,
+            ProcessChange::Continued => member.stopped = false,
+            ProcessChange::Zombie => member.zombie_since = Some(at_s),
+            ProcessChange::Reparented => member.orphaned = true,
+            ProcessChange::Blocked => member.on = on.cloned(),
+            ProcessChange::Running => member.on = None,
+            ProcessChange::Listening => member.listens = on.cloned(),
+            ProcessChange::Started | ProcessChange::Exited => {}
+        }
+    }
+}

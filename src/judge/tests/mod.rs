@@ -1,0 +1,6 @@
+//! Every rule on synthetic runs: raised, cleared, and not raised where it looks alike.
+
+mod arbitrary;
+mod others;
+mod run;
+mod stalls;

@@ -1,0 +1,45 @@
+//! What every family of findings looks at.
+//!
+//! Owns nothing but the borrowed whole, and the exemptions that several families share.
+
+use super::facts::JobFacts;
+use super::processes::Processes;
+use super::signals::Signals;
+use super::story::Story;
+
+/// The state of the run as it is known now.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    /// What the samples say.
+    pub s: &'a Signals,
+    /// What is known of the processes.
+    pub p: &'a Processes,
+    /// What the output said.
+    pub story: &'a Story,
+    /// What was known before.
+    pub facts: &'a JobFacts,
+}
+
+impl View<'_> {
+    /// A person works at it: a notebook waits for its next cell.
+    pub fn is_interactive(&self) -> bool {
+        self.p.interactive
+            || self.facts.command_has("ipykernel")
+            || self.facts.command_has("jupyter")
+    }
+
+    /// A server waits for requests.
+    pub fn is_serving(&self) -> bool {
+        self.story.ready && !self.s.advances.begun
+    }
+
+    /// Silence means nothing: somebody else's turn, or the end.
+    pub fn may_be_silent(&self) -> bool {
+        self.s.frozen || self.p.main_ended_s.is_some() || self.is_interactive() || self.is_serving()
+    }
+
+    /// The framework, by its own words, else by what was known at the start.
+    pub fn framework(&self) -> Option<&str> {
+        self.story.framework.or(self.facts.framework.as_deref())
+    }
+}

@@ -1,0 +1,274 @@
+//! A run's samples and events as one stream, in the order in which a judge is fed.
+//!
+//! Owns that order, for records that are read back ([`Replay`]) and for a run that is being
+//! recorded ([`Sequencer`]): events come in the file's order, each before the first sample
+//! that is later than it. Must not know what anything means.
+
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::Path;
+
+use super::error::RecordError;
+use super::events::EventReader;
+use super::load::read_run;
+use super::samples::SampleReader;
+use crate::model::{Event, Logged, RunRecord, Sample};
+
+/// One entry of the stream.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Recorded {
+    /// One tick.
+    Sample(Box<Sample>),
+    /// One event. Findings, alerts and actions, which came of judging, are left out.
+    Event(Box<Logged>),
+}
+
+/// Reads a run's stream. `samples.csv` alone is required.
+pub struct Replay {
+    record: Option<RunRecord>,
+    samples: SampleReader<File>,
+    events: Option<EventReader<BufReader<File>>>,
+    sample: Option<Box<Sample>>,
+    event: Option<Box<Logged>>,
+}
+
+impl Replay {
+    /// Opens a run's directory.
+    ///
+    /// # Errors
+    /// No `samples.csv`, or a file that is there and can't be read.
+    pub fn open(run_dir: &Path) -> Result<Self, RecordError> {
+        let record = optional(read_run(run_dir))?;
+        let gpus = record.as_ref().map_or(&[][..], |r| &r.gpus);
+        let mut replay = Self {
+            samples: SampleReader::open(run_dir, gpus)?,
+            events: optional(EventReader::open(run_dir))?,
+            record,
+            sample: None,
+            event: None,
+        };
+        replay.next_event()?;
+        replay.next_sample()?;
+        Ok(replay)
+    }
+
+    /// `run.json`, if there is one.
+    pub fn record(&self) -> Option<&RunRecord> {
+        self.record.as_ref()
+    }
+
+    fn next_sample(&mut self) -> Result<(), RecordError> {
+        self.sample = self.samples.next().transpose()?.map(Box::new);
+        Ok(())
+    }
+
+    fn next_event(&mut self) -> Result<(), RecordError> {
+        let Some(events) = &mut self.events else {
+            return Ok(());
+        };
+        let seen = |read: &Result<Logged, RecordError>| {
+            read.as_ref()
+                .map_or(true, |logged| !is_judged(&logged.event))
+        };
+        self.event = events.find(seen).transpose()?.map(Box::new);
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<Option<Recorded>, RecordError> {
+        let event_first = match (&self.event, &self.sample) {
+            (Some(event), Some(sample)) => event.stamp.elapsed_s <= sample.stamp.elapsed_s,
+            (event, _) => event.is_some(),
+        };
+        if event_first {
+            let event = self.event.take();
+            self.next_event()?;
+            return Ok(event.map(Recorded::Event));
+        }
+        let sample = self.sample.take();
+        if sample.is_some() {
+            self.next_sample()?;
+        }
+        Ok(sample.map(Recorded::Sample))
+    }
+}
+
+impl Iterator for Replay {
+    type Item = Result<Recorded, RecordError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.step().transpose()
+    }
+}
+
+/// Whether an event came of judging.
+fn is_judged(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Finding { .. } | Event::Alert { .. } | Event::Action { .. }
+    )
+}
+
+fn optional<T>(read: Result<T, RecordError>) -> Result<Option<T>, RecordError> {
+    match read {
+        Ok(value) => Ok(Some(value)),
+        Err(RecordError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Puts the samples and events of a live run into the order in which [`Replay`] will give
+/// them: a sample is held back until no event can come before it any more.
+///
+/// Every sample (rounded) and every event goes through here on its way to the files. An event
+/// that comes too late, behind a sample that was released, is stamped a millisecond after that
+/// sample: so it is recorded, and so it will be replayed.
+#[derive(Clone, Debug, Default)]
+pub struct Sequencer {
+    held: Option<Box<Sample>>,
+    /// `elapsed_s` of the last sample that was released.
+    released_s: Option<f64>,
+}
+
+impl Sequencer {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A tick came: the one before it is released.
+    pub fn sample(&mut self, sample: Box<Sample>) -> Option<Box<Sample>> {
+        let before = self.release();
+        self.held = Some(sample);
+        before
+    }
+
+    /// An event came. Changes its stamp where it comes too late; what is returned goes before it.
+    pub fn event(&mut self, logged: &mut Logged) -> Option<Box<Sample>> {
+        if let Some(released) = self.released_s
+            && logged.stamp.elapsed_s <= released
+        {
+            logged.stamp.elapsed_s = ((released + 0.001) * 1000.0).round() / 1000.0;
+        }
+        let later = self
+            .held
+            .as_ref()
+            .is_some_and(|held| logged.stamp.elapsed_s > held.stamp.elapsed_s);
+        if later { self.release() } else { None }
+    }
+
+    /// The sample that is held back, because the run ends or has waited for long enough.
+    pub fn release(&mut self) -> Option<Box<Sample>> {
+        let sample = self.held.take();
+        self.released_s = sample
+            .as_ref()
+            .map(|s| s.stamp.elapsed_s)
+            .or(self.released_s);
+        sample
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Stamp;
+    use crate::record::{EventWriter, SampleWriter};
+
+    fn stamp(elapsed_s: f64) -> Stamp {
+        Stamp {
+            time: String::new(),
+            elapsed_s,
+        }
+    }
+
+    fn sample(elapsed_s: f64) -> Sample {
+        Sample {
+            stamp: stamp(elapsed_s),
+            ..Sample::default()
+        }
+    }
+
+    fn event(elapsed_s: f64, event: Event) -> Logged {
+        Logged {
+            stamp: stamp(elapsed_s),
+            event,
+        }
+    }
+
+    fn order(dir: &Path) -> Vec<String> {
+        let show = |r: Result<Recorded, RecordError>| match r.unwrap() {
+            Recorded::Sample(s) => format!("s{}", s.stamp.elapsed_s),
+            Recorded::Event(e) => format!("e{}", e.stamp.elapsed_s),
+        };
+        Replay::open(dir).unwrap().map(show).collect()
+    }
+
+    #[test]
+    fn events_come_before_the_first_later_sample() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(Replay::open(dir.path()).is_err());
+        let mut samples = SampleWriter::create(dir.path()).unwrap();
+        for t in [1.0, 2.0, 3.0] {
+            samples.append(&sample(t)).unwrap();
+        }
+        assert_eq!(order(dir.path()), ["s1", "s2", "s3"]);
+        let mut events = EventWriter::create(dir.path()).unwrap();
+        let finding = Event::Action {
+            what: "stacks".into(),
+            result: String::new(),
+        };
+        for e in [
+            event(0.5, Event::Started { pid: 1 }),
+            event(2.5, finding),
+            event(2.0, Event::Host { oom_kill: 1 }),
+            event(1.5, Event::Host { oom_kill: 2 }),
+            event(9.0, Event::Host { oom_kill: 3 }),
+        ] {
+            events.append(&e).unwrap();
+        }
+        assert_eq!(
+            order(dir.path()),
+            ["e0.5", "s1", "e2", "e1.5", "s2", "s3", "e9"]
+        );
+    }
+
+    #[test]
+    fn a_live_run_is_fed_in_the_order_of_its_replay() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut samples = SampleWriter::create(dir.path()).unwrap();
+        let mut events = EventWriter::create(dir.path()).unwrap();
+        let mut fed = Vec::new();
+        let mut sequencer = Sequencer::new();
+        let note = |s: Option<Box<Sample>>, fed: &mut Vec<String>| {
+            if let Some(s) = s {
+                fed.push(format!("s{}", s.stamp.elapsed_s));
+            }
+        };
+        // What comes: samples, and events at, before and long before them.
+        for (is_sample, t) in [
+            (true, 1.0),
+            (false, 1.0),
+            (false, 0.9),
+            (true, 2.0),
+            (false, 0.8),
+            (false, 2.1),
+            (true, 3.0),
+            (false, 2.2),
+            (true, 4.0),
+            (false, 3.0),
+        ] {
+            if is_sample {
+                samples.append(&sample(t)).unwrap();
+                let before = sequencer.sample(Box::new(sample(t)));
+                note(before, &mut fed);
+            } else {
+                let mut logged = event(t, Event::Host { oom_kill: 1 });
+                let before = sequencer.event(&mut logged);
+                note(before, &mut fed);
+                events.append(&logged).unwrap();
+                fed.push(format!("e{}", logged.stamp.elapsed_s));
+            }
+        }
+        note(sequencer.release(), &mut fed);
+        assert_eq!(order(dir.path()), fed);
+    }
+}
