@@ -125,7 +125,7 @@ mod tests {
         );
         assert_eq!(
             cut(&"🎉".repeat(100), Budget::Chars(15)),
-            "🎉🎉🎉 [...] 🎉🎉🎉"
+            "🎉🎉🎉🎉 [...] 🎉🎉🎉🎉"
         );
         assert_eq!(cut("训练", Budget::Bytes(4)), "训");
         let giant = format!("one\n{}", "x".repeat(1 << 20));

@@ -286,8 +286,8 @@ fn what_comes_and_goes_is_told_ever_more_seldom() {
     }
     assert!((6..30).contains(&told), "{told}");
     // When it stays, it is told in the end.
-    p.handle(&at(8000.0), raised("data-starved"));
-    let late = until(&mut p, 12_000.0);
+    let mut late = said(&p.handle(&at(8000.0), raised("data-starved")));
+    late.extend(until(&mut p, 12_000.0));
     assert!(late[0].contains("Raised data-starved"), "{late:?}");
 }
 
