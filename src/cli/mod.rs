@@ -2,14 +2,19 @@
 //!
 //! Owns parsing of the command line, its errors and exit codes. Nothing imports it.
 
+mod alert;
 mod errors;
 mod gpus;
 mod helper;
+mod layers;
 mod output;
 mod parse;
+mod profile;
 mod run;
 mod runs;
+mod settings;
 mod show;
+mod trust;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -40,8 +45,12 @@ enum Command {
     Runs(runs::RunsArgs),
     /// One run: what happened
     Show(show::ShowArgs),
+    /// Try the channels of alerts, and send what could not be sent
+    Alert(alert::AlertArgs),
     /// What progress is read off this output
     Parse(parse::ParseArgs),
+    /// Profiles: those there are, what they hold, what is wrong with them
+    Profile(profile::ProfileArgs),
     #[command(hide = true)]
     Helper(helper::HelperArgs),
 }
@@ -55,7 +64,9 @@ pub fn main() -> ExitCode {
             Command::Gpus(args) => gpus::run(&args),
             Command::Runs(args) => runs::run(&args),
             Command::Show(args) => show::run(&args),
+            Command::Alert(args) => alert::run(&args),
             Command::Parse(args) => parse::run(&args),
+            Command::Profile(args) => profile::run(&args),
             Command::Helper(args) => helper::run(&args),
         },
         Err(error) => errors::refuse(&error, &words),

@@ -3,17 +3,18 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum};
 
-use crate::model::units;
 use crate::plan::env::parse_env_arg;
+use crate::plan::profile::Choose;
 use crate::supervise::wire::{self, Ending, GpuChoice, Request};
 
 use super::NOT_STARTED;
 use super::errors::complain;
+use super::profile::lines;
+use super::settings::SettingArgs;
 
 const EXIT_CODES: &str = "\
 Exit code: the command's own; one that dies of a signal is died of as well. 127: not found,
@@ -51,9 +52,8 @@ pub struct RunArgs {
     #[arg(long, help_heading = "Environment")]
     dry_run: bool,
 
-    /// Time between two samples, like 500ms, 1s, 10s
-    #[arg(long, value_name = "DURATION", value_parser = interval, default_value = "1s", env = "GPUWATCH_INTERVAL", hide_env_values = true, help_heading = "Watching")]
-    interval: Duration,
+    #[command(flatten)]
+    settings: SettingArgs,
 
     /// Name of the run; by default from the command
     #[arg(
@@ -110,28 +110,32 @@ enum Gpus {
     None,
 }
 
-/// Between 100 ms (a reading takes some) and an hour.
-fn interval(text: &str) -> Result<Duration, String> {
-    let interval = units::duration(text).map_err(|e| e.to_string())?;
-    if interval < Duration::from_millis(100) || interval > Duration::from_secs(3600) {
-        return Err(format!(
-            "'{text}' is out of range: 100ms is the least, 1h the most"
-        ));
-    }
-    Ok(interval)
-}
-
 /// Runs the command.
 pub fn run(args: RunArgs) -> ExitCode {
+    let settings = match args.settings.resolve() {
+        Ok(settings) => settings,
+        Err(error) => {
+            complain(&lines(&error));
+            return ExitCode::from(NOT_STARTED);
+        }
+    };
+    let chosen = match settings.choose {
+        // A profile's wish gives way where there is none; a flag doesn't.
+        Choose::Free => None,
+        Choose::None => Some(GpuChoice::None),
+    };
     let request = Request {
         argv: args.command,
-        gpus: args.gpus.map(|gpus| match gpus {
-            Gpus::Free => GpuChoice::Free,
-            Gpus::None => GpuChoice::None,
-        }),
+        gpus: args
+            .gpus
+            .map(|gpus| match gpus {
+                Gpus::Free => GpuChoice::Free,
+                Gpus::None => GpuChoice::None,
+            })
+            .or(chosen),
         env: args.env,
         no_env: args.no_env,
-        interval: args.interval,
+        settings,
         name: args.name,
         tags: args.tags,
         dir: args.dir,

@@ -5,6 +5,7 @@
 //! threads, NVML, or where a value came from: it may use the standard library's
 //! collections and serde, nothing else.
 
+mod act;
 mod event;
 mod inventory;
 mod mark;
@@ -23,6 +24,7 @@ mod tap;
 mod tell;
 pub mod units;
 
+pub use act::{ActSettings, Action};
 pub use event::{
     AlertState, Event, FindingState, GpuChange, Logged, ProcessChange, ProgressChange, Severity,
     SourceState,

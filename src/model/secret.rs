@@ -7,8 +7,6 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 /// What is printed in place of a secret.
 const MASK: &str = "***";
 
@@ -82,52 +80,6 @@ impl fmt::Debug for SecretRef {
     }
 }
 
-/// As it is displayed: what is written somewhere can't be read back as a secret.
-impl Serialize for SecretRef {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for SecretRef {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        d.deserialize_str(Text)
-    }
-}
-
-/// Takes text; whatever else stands there is refused without being repeated.
-struct Text;
-
-impl serde::de::Visitor<'_> for Text {
-    type Value = SecretRef;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("text: env:NAME, file:PATH or the value itself")
-    }
-
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<SecretRef, E> {
-        Ok(SecretRef::parse(text))
-    }
-
-    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<SecretRef, E> {
-        Err(E::custom(NOT_TEXT))
-    }
-
-    fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<SecretRef, E> {
-        Err(E::custom(NOT_TEXT))
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<SecretRef, E> {
-        Err(E::custom(NOT_TEXT))
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<SecretRef, E> {
-        Err(E::custom(NOT_TEXT))
-    }
-}
-
-const NOT_TEXT: &str = "a secret must be text: write it in quotes, or as env:NAME or file:PATH";
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,7 +91,6 @@ mod tests {
             format!("{literal}"),
             format!("{literal:?}"),
             format!("{:#?}", Some(&literal)),
-            serde_json::to_string(&literal).unwrap(),
         ] {
             assert!(!shown.contains("slack") && shown.contains("***"), "{shown}");
         }
@@ -147,8 +98,6 @@ mod tests {
             panic!("a literal");
         };
         assert!(hidden.expose().ends_with("/token"));
-        let wrong = serde_json::from_str::<SecretRef>("823746").unwrap_err();
-        assert!(!wrong.to_string().contains("823746"), "{wrong}");
     }
 
     #[test]

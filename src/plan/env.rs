@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use crate::model::EnvSetting;
 
+use super::profile::Variable;
 use super::{argv, secrets};
 
 /// The variable that chooses a CUDA program's devices.
@@ -57,25 +58,6 @@ pub struct RecordPaths {
     pub progress: OsString,
 }
 
-/// A profile's `env: set:`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ProfileEnv {
-    /// The profile's name.
-    pub profile: String,
-    /// Names and values.
-    pub set: Vec<(String, String)>,
-}
-
-impl ProfileEnv {
-    /// Of the default profile: TensorFlow takes memory as it needs it, not the whole GPU.
-    pub fn built_in() -> Self {
-        Self {
-            profile: "default".to_owned(),
-            set: vec![("TF_FORCE_GPU_ALLOW_GROWTH".to_owned(), "true".to_owned())],
-        }
-    }
-}
-
 /// All that the decision depends on.
 #[derive(Clone, Copy)]
 pub struct EnvInputs<'a> {
@@ -85,8 +67,8 @@ pub struct EnvInputs<'a> {
     pub user: &'a [(String, OsString)],
     /// The chosen GPUs; `None` leaves the device variables alone.
     pub chosen: Option<&'a Chosen>,
-    /// The profile's.
-    pub profile: Option<&'a ProfileEnv>,
+    /// The profiles'.
+    pub profile: &'a [Variable],
     /// Whether stdout is relayed by a pipe: Python would hold its output back.
     pub stdout_is_pipe: bool,
     /// The record; `None` where there is none.
@@ -102,10 +84,9 @@ pub fn environment(inputs: &EnvInputs<'_>) -> Vec<EnvChange> {
         devices(inputs, chosen, &mut changes);
     }
     if !inputs.no_env {
-        let profile = inputs.profile.into_iter();
-        for (profile, (name, value)) in profile.flat_map(|p| p.set.iter().map(move |s| (p, s))) {
-            let why = format!("profile {}", profile.profile);
-            if_unset(inputs, name, value, &why, &mut changes);
+        for variable in inputs.profile {
+            let why = format!("profile {}", variable.source);
+            if_unset(inputs, &variable.name, &variable.value, &why, &mut changes);
         }
         if inputs.stdout_is_pipe {
             let why = "stdout is a pipe";

@@ -14,6 +14,14 @@ fn chosen(asked: bool) -> Chosen {
     }
 }
 
+fn variable() -> Variable {
+    Variable {
+        name: TF.to_owned(),
+        value: "true".to_owned(),
+        source: "default".to_owned(),
+    }
+}
+
 /// What is decided with this inherited environment and these `--env`, for a run with one
 /// chosen GPU, the built-in profile and stdout on a pipe; `adapt` changes the case.
 fn decide(
@@ -30,12 +38,12 @@ fn decide(
         .map(|(name, value)| ((*name).to_owned(), OsString::from(value)))
         .collect();
     let chosen = chosen(false);
-    let profile = ProfileEnv::built_in();
+    let profile = [variable()];
     let mut inputs = EnvInputs {
         inherited: &lookup,
         user: &user,
         chosen: Some(&chosen),
-        profile: Some(&profile),
+        profile: &profile,
         stdout_is_pipe: true,
         record: None,
         no_env: false,
@@ -101,7 +109,7 @@ fn indices_and_their_order_belong_together() {
         (&[], &[(VISIBLE, "7")], &[(VISIBLE, "7")]),
     ] {
         let changes = decide(inherited, user, |inputs| {
-            inputs.profile = None;
+            inputs.profile = &[];
             inputs.stdout_is_pipe = false;
         });
         assert_eq!(
@@ -123,7 +131,7 @@ fn without_uuids_no_wrong_device_is_named() {
         inherited: &lookup,
         user: &[],
         chosen: Some(&nameless),
-        profile: None,
+        profile: &[],
         stdout_is_pipe: false,
         record: None,
         no_env: false,
@@ -140,7 +148,7 @@ fn asked_for_gpus_narrow_an_inherited_set() {
             inherited: &lookup,
             user: &[],
             chosen: Some(&asked),
-            profile: Some(&ProfileEnv::built_in()),
+            profile: &[variable()],
             stdout_is_pipe: false,
             record: None,
             no_env,
@@ -180,7 +188,7 @@ fn no_env_leaves_what_was_asked_for_and_the_record() {
             inherited: &lookup,
             user: &[("A".to_owned(), "1".into())],
             chosen: Some(&chosen(false)),
-            profile: Some(&ProfileEnv::built_in()),
+            profile: &[variable()],
             stdout_is_pipe: true,
             record: Some(&record),
             no_env: true,

@@ -5,8 +5,13 @@
 
 pub mod argv;
 pub mod env;
+pub mod expression;
 mod job;
 mod name;
+mod nearest;
+pub mod profile;
+pub mod resolve;
+pub mod rules;
 mod secrets;
 
 pub use job::job_ids;

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use crate::launch::streams::Streams;
-use crate::plan::env::{self, Chosen, EnvChange, EnvInputs, ProfileEnv, RecordPaths};
+use crate::plan::env::{self, Chosen, EnvChange, EnvInputs, RecordPaths};
 use crate::plan::{argv, run_name};
 use crate::record::{RecordError, RunDir, root_for_writing, run_dir, run_id};
 use crate::report::text::clean;
@@ -64,6 +64,7 @@ pub fn prepare(
         .name
         .clone()
         .unwrap_or_else(|| run_name(&request.argv));
+    notes.extend(unheeded(&request));
     // Wrong places are refused before anybody waits for a driver.
     let (id, dir) = record_place(&request, &name, &mut notes).map_err(Unstarted::Refused)?;
     match placement::place(&request, beside, arrivals) {
@@ -90,6 +91,14 @@ pub fn prepare(
             Err(unplaced.into())
         }
     }
+}
+
+/// A setting that does nothing yet must not look as if it did.
+fn unheeded(request: &Request) -> Option<String> {
+    let keys = &request.settings.unheeded;
+    let verb = if keys.len() == 1 { "is" } else { "are" };
+    let list = keys.join(", ");
+    (!keys.is_empty()).then(|| format!("{list} of the profile {verb} not acted on by this version"))
 }
 
 fn record_place(
@@ -132,7 +141,6 @@ fn environment(
     dir: Option<&Path>,
     chosen: Option<&Chosen>,
 ) -> Vec<EnvChange> {
-    let profile = ProfileEnv::built_in();
     let record = dir.map(|dir| RecordPaths {
         id: id.to_owned(),
         dir: dir.into(),
@@ -142,7 +150,7 @@ fn environment(
         inherited: &|name| std::env::var_os(name),
         user: &request.env,
         chosen,
-        profile: Some(&profile),
+        profile: &request.settings.env,
         stdout_is_pipe,
         record: record.as_ref(),
         no_env: request.no_env,

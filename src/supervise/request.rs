@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
+
+use crate::plan::resolve::Resolved;
 
 /// What was typed, with every default filled in but the one that depends on the driver.
 #[derive(Debug)]
@@ -15,8 +16,8 @@ pub struct Request {
     pub env: Vec<(String, OsString)>,
     /// Set nothing but those.
     pub no_env: bool,
-    /// Time between two samples.
-    pub interval: Duration,
+    /// What the profiles and flags settle: environment, interval, judge, rules, whom to tell.
+    pub settings: Resolved,
     /// The run's name, if given.
     pub name: Option<String>,
     /// Words to find it by.

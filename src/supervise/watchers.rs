@@ -10,11 +10,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
+use serde_json::{Map, Value};
 
 use crate::launch::relay;
 use crate::model::{EnvSetting, Event, GitState, RunRecord, RunState};
 use crate::observe::{git_state, identity};
-use crate::plan::{argv, env, job_ids};
+use crate::plan::{argv, env, job_ids, rules};
 use crate::record::run_dir::PROGRESS_FILE;
 use crate::report::Leftover;
 
@@ -116,7 +117,7 @@ impl Watchers {
             watch: placement.watch.clone(),
             heard: placement.heard.clone(),
             said_unwatched: !placement.said.is_empty() && placement.chosen.is_none(),
-            interval: prepared.request.interval,
+            interval: prepared.request.settings.interval,
             relays: watching.relays,
             progress,
             follower: self
@@ -259,18 +260,25 @@ struct Facts {
     tags: Vec<String>,
     argv: Vec<String>,
     env: BTreeMap<String, EnvSetting>,
+    profile: String,
+    judge: Map<String, Value>,
+    rules: Vec<Value>,
     pid: u32,
     started: String,
 }
 
 impl Facts {
     fn of(prepared: &Prepared, watching: &Watching) -> Self {
+        let settings = &prepared.request.settings;
         Self {
             id: prepared.id.clone(),
             name: prepared.name.clone(),
             tags: prepared.request.tags.clone(),
             argv: argv::recorded(&prepared.request.argv),
             env: env::recorded(&prepared.env),
+            profile: settings.profile.clone(),
+            judge: rules::judge_to_map(&settings.judge),
+            rules: rules::to_values(&settings.rules),
             pid: watching.child,
             started: watching.clock.started(),
         }
@@ -297,7 +305,9 @@ impl Facts {
             host: identity::host(),
             git,
             env: self.env,
-            profile: Some("default".to_owned()),
+            profile: Some(self.profile),
+            judge: self.judge,
+            rules: self.rules,
             job: job_ids(&|name| std::env::var(name).ok()),
             pid: Some(self.pid),
             started: self.started,

@@ -129,7 +129,7 @@ mod tests {
         );
         assert_eq!(cut("训练", Budget::Bytes(4)), "训");
         let giant = format!("one\n{}", "x".repeat(1 << 20));
-        assert_eq!(cut(&giant, Budget::Bytes(20)), "one\n[...]\nxxxxxxxx");
+        assert_eq!(cut(&giant, Budget::Bytes(20)), "one\n[...]\nxxxxxxxxxx");
     }
 
     proptest! {

@@ -332,8 +332,10 @@ pub fn header(name: &str, value: &Hidden) -> Result<(HeaderName, HeaderValue), S
         .ok()
         .filter(|n| !OURS.contains(&n.as_str()) && !n.as_str().starts_with("webhook-"))
         .ok_or_else(|| format!("the header '{name}' can't be set: use another name"))?;
-    let mut value = HeaderValue::from_str(value.expose())
-        .map_err(|_| format!("the value of the header '{name}' is not plain ASCII"))?;
+    let mut value = Some(value.expose())
+        .filter(|value| value.is_ascii())
+        .and_then(|value| HeaderValue::from_str(value).ok())
+        .ok_or_else(|| format!("the value of the header '{name}' is not plain ASCII"))?;
     value.set_sensitive(true);
     Ok((parsed, value))
 }

@@ -5,13 +5,13 @@ use crate::model::{Channel, Route, RunNews, Severity, TellSettings};
 /// The name of the desktop that hears alarms without being a channel of a profile.
 pub const DESKTOP: &str = "desktop";
 
-/// The routes of a profile, and one for each channel that none of them names.
+/// The routes of a profile; where it has none, every channel has one.
 #[derive(Clone, Debug, Default)]
 pub struct Routes(Vec<Route>);
 
 impl Routes {
-    /// A channel that no route names hears alarms and the run's end; the desktop, if it is
-    /// told besides, alarms alone.
+    /// Without routes every channel hears alarms and the run's end; the desktop, if it is told
+    /// besides, alarms alone.
     pub fn new(settings: &TellSettings, desktop: bool) -> Self {
         let mut routes = settings.routes.clone();
         let alarms = |name: &str, runs| Route {
@@ -20,10 +20,9 @@ impl Routes {
             runs,
             to: vec![name.to_owned()],
         };
-        for name in settings.channels.keys() {
-            if !settings.routes.iter().any(|route| route.to.contains(name)) {
-                routes.push(alarms(name, RunNews::Always));
-            }
+        if routes.is_empty() {
+            let all = settings.channels.keys();
+            routes.extend(all.map(|name| alarms(name, RunNews::Always)));
         }
         if desktop && Self::desktop_is_free(settings) {
             routes.push(alarms(DESKTOP, RunNews::Never));

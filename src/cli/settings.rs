@@ -1,0 +1,104 @@
+//! Flags of `gpuwatch run` that profiles can settle, too.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::layers;
+use crate::model::{Channel, units};
+use crate::plan::profile::{ProfileError, channel_for};
+use crate::plan::resolve::{self, Flags, Resolved};
+
+/// Those flags.
+#[derive(Args)]
+pub struct SettingArgs {
+    /// Settings for this run: default, tensorflow, pytorch, jax, ci, workstation, or a file
+    #[arg(
+        long,
+        value_name = "NAME|FILE",
+        env = "GPUWATCH_PROFILE",
+        hide_env_values = true,
+        help_heading = "Environment"
+    )]
+    profile: Option<String>,
+
+    /// Time between two samples, like 500ms, 1s, 10s [default: 1s]
+    #[arg(long, value_name = "DURATION", value_parser = interval, env = "GPUWATCH_INTERVAL", hide_env_values = true, help_heading = "Watching")]
+    interval: Option<Duration>,
+
+    /// Call the run stalled after exactly this long without progress and activity; by default
+    /// the limit adapts to the run
+    #[arg(long, value_name = "DURATION", value_parser = lasting, env = "GPUWATCH_STALL_AFTER", hide_env_values = true, help_heading = "Watching")]
+    stall_after: Option<Duration>,
+
+    /// Call the run idle when the mean use of its GPUs is below this [default: 20, with --idle-for]
+    #[arg(long, value_name = "PERCENT", value_parser = percent, env = "GPUWATCH_IDLE_BELOW", hide_env_values = true, help_heading = "Watching")]
+    idle_below: Option<f64>,
+
+    /// ... for this long [default: 10m, with --idle-below]
+    #[arg(long, value_name = "DURATION", value_parser = lasting, env = "GPUWATCH_IDLE_FOR", hide_env_values = true, help_heading = "Watching")]
+    idle_for: Option<Duration>,
+
+    /// Send alarms and the run's end there: a webhook's address, `env:NAME` or
+    /// `file:PATH` (repeatable). Slack's and Feishu's are known by their host
+    #[arg(long, value_name = "URL", value_parser = channel_for, value_delimiter = ' ', env = "GPUWATCH_NOTIFY", hide_env_values = true, help_heading = "Telling")]
+    notify: Vec<Channel>,
+
+    /// Show alarms on the desktop, whatever the circumstances
+    #[arg(
+        long,
+        env = "GPUWATCH_DESKTOP",
+        hide_env_values = true,
+        help_heading = "Telling"
+    )]
+    desktop: bool,
+}
+
+impl SettingArgs {
+    /// The profiles of this machine under the flags.
+    ///
+    /// # Errors
+    /// What is wrong with a profile.
+    pub fn resolve(&self) -> Result<Resolved, ProfileError> {
+        let flags = Flags {
+            interval: self.interval,
+            stall_after: self.stall_after,
+            idle_below: self.idle_below,
+            idle_for: self.idle_for,
+            notify: self.notify.clone(),
+            desktop: self.desktop,
+        };
+        let layers = layers::load(self.profile.as_deref())?;
+        resolve::settings(layers.trees, &layers.name, &flags)
+    }
+}
+
+/// Between 100 ms (a reading takes some) and an hour.
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = units::duration(text).map_err(|e| e.to_string())?;
+    if interval < Duration::from_millis(100) || interval > Duration::from_secs(3600) {
+        return Err(format!(
+            "'{text}' is out of range: 100ms is the least, 1h the most"
+        ));
+    }
+    Ok(interval)
+}
+
+/// More than nothing.
+fn lasting(text: &str) -> Result<Duration, String> {
+    let duration = units::duration(text).map_err(|e| e.to_string())?;
+    if duration.is_zero() {
+        return Err(format!("'{text}' is out of range: it must be above 0"));
+    }
+    Ok(duration)
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>();
+    match number {
+        Ok(number) if number > 0.0 && number <= 100.0 => Ok(number),
+        _ => Err(format!(
+            "'{text}' is no percentage: write a number up to 100, like 20"
+        )),
+    }
+}

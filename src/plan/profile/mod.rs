@@ -1,0 +1,215 @@
+//! Profiles: YAML text in, typed settings out.
+//!
+//! Owns the keys, their types and defaults, what is said about mistakes, and how layers lie on
+//! each other. Pure: texts and their names are arguments. A text is parsed to a [`Layer`]
+//! (`yaml`, `check`), layers are merged (`layer::merge`), and the whole is read (`read`).
+
+mod builtin;
+mod channel;
+mod check;
+mod error;
+mod keys;
+pub mod layer;
+mod node;
+mod read;
+mod schema;
+mod show;
+mod values;
+mod yaml;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use builtin::{BUILT_IN, DEFAULT, built_in};
+pub use channel::channel_for;
+pub use error::ProfileError;
+pub use layer::Layer;
+pub use node::{Node, Place};
+pub use read::profile;
+pub use schema::schema;
+pub use show::shown;
+pub use yaml::{MAX_BYTES, TOO_LARGE};
+
+use crate::model::{ActSettings, Condition, JudgeSettings, Phase, Rule, TellSettings};
+
+/// A profile with every value filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// Variables for the command.
+    pub env: Env,
+    /// Which GPUs.
+    pub gpus: Gpus,
+    /// Time between two samples.
+    pub interval: Duration,
+    /// More progress.
+    pub progress: Progress,
+    /// The findings.
+    pub judge: JudgeSettings,
+    /// The user's own findings.
+    pub rules: Vec<Rule>,
+    /// Whom to tell.
+    pub tell: TellSettings,
+    /// What to do.
+    pub act: ActSettings,
+    /// What is kept.
+    pub record: Record,
+    /// How the run may end.
+    pub end: End,
+}
+
+/// `env`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Env {
+    /// In the order written, strongest layer first.
+    pub set: Vec<Variable>,
+    /// More by framework.
+    pub frameworks: BTreeMap<String, Vec<Variable>>,
+}
+
+/// A variable and the profile that names it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: String,
+    /// Its value; it may be a secret.
+    pub value: String,
+    /// A name, or a file.
+    pub source: String,
+}
+
+impl std::fmt::Debug for Variable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}=*** ({})", self.name, self.source)
+    }
+}
+
+/// `gpus`
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Gpus {
+    /// Which are given to the run.
+    pub choose: Choose,
+    /// A GPU with less free memory isn't free, MiB.
+    pub min_free_mib: f64,
+    /// How long to wait for one.
+    pub wait: Duration,
+    /// How much of its memory the command is told to use, MiB.
+    pub mem_limit_mib: Option<f64>,
+}
+
+/// `gpus.choose`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choose {
+    /// All that nobody uses, if there are any.
+    #[default]
+    Free,
+    /// None is chosen or watched.
+    None,
+}
+
+/// `progress`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Lines that show progress.
+    pub patterns: Vec<Pattern>,
+    /// Files that are read like the output.
+    pub follow: Vec<PathBuf>,
+}
+
+/// `progress.patterns[]`; the expression compiles and names a group at least.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    /// Its name.
+    pub name: String,
+    /// A regular expression with named groups.
+    pub regex: String,
+    /// What the program does then.
+    pub phase: Phase,
+}
+
+/// `record`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Where.
+    pub dir: Option<PathBuf>,
+    /// Whether the output is kept.
+    pub output: bool,
+    /// Days that old runs stay.
+    pub keep_days: u64,
+    /// How many runs stay.
+    pub keep_runs: u64,
+    /// How much stays, MiB.
+    pub keep_mib: f64,
+}
+
+impl Default for Record {
+    fn default() -> Self {
+        Self {
+            dir: None,
+            output: true,
+            keep_days: 90,
+            keep_runs: 10_000,
+            keep_mib: 20.0 * 1024.0,
+        }
+    }
+}
+
+/// `end`
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct End {
+    /// What becomes of processes that are left behind.
+    pub leftovers: Leftovers,
+    /// The run is ended after this.
+    pub time_limit: Option<Duration>,
+    /// Whether the command is started again.
+    pub restart: Restart,
+    /// A run that succeeded fails all the same.
+    pub fail_if: Vec<Gate>,
+}
+
+/// `end.leftovers`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Leftovers {
+    /// They are reported.
+    #[default]
+    Report,
+    /// They are waited for.
+    Wait,
+    /// They are ended.
+    Kill,
+}
+
+/// `end.restart`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restart {
+    /// After these findings, with hyphens.
+    pub on: Vec<String>,
+    /// So many times.
+    pub max: u64,
+    /// After a pause.
+    pub backoff: Duration,
+}
+
+impl Default for Restart {
+    fn default() -> Self {
+        Self {
+            on: Vec::new(),
+            max: 3,
+            backoff: Duration::from_secs(30),
+        }
+    }
+}
+
+/// `end.fail_if[]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gate {
+    /// As written.
+    pub text: String,
+    /// What it means.
+    pub condition: Condition,
+}
+
+#[cfg(test)]
+mod odd_tests;
+#[cfg(test)]
+mod tests;

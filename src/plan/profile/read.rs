@@ -1,0 +1,389 @@
+//! A checked and merged tree to a typed profile.
+//!
+//! Owns defaults and everything that isn't a matter of one key's type: ranges, names that must
+//! exist, expressions, patterns.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use regex::RegexBuilder;
+
+use super::channel;
+use super::error::ProfileError;
+use super::node::Node;
+use super::values;
+use super::{
+    Choose, End, Env, Gate, Gpus, Leftovers, Pattern, Profile, Progress, Record, Restart, Variable,
+};
+use crate::model::names::FINDINGS;
+use crate::model::{ActSettings, Action, FindingSettings, JudgeSettings, Limit, Rule, Severity};
+use crate::plan::expression::{self, Names, Scope};
+use crate::plan::nearest::suggestion;
+
+/// What a compiled pattern may take, in bytes.
+const MAX_PATTERN: usize = 1 << 20;
+
+/// Reads a tree.
+///
+/// # Errors
+/// The first mistake.
+pub fn profile(tree: &Node) -> Result<Profile, ProfileError> {
+    let rule_nodes = tree.get("rules").map_or(&[][..], Node::items);
+    let names = rule_names(rule_nodes)?;
+    let mut known: Vec<String> = FINDINGS.iter().map(|name| (*name).to_owned()).collect();
+    known.extend(names.iter().cloned());
+    let rules = rule_nodes
+        .iter()
+        .enumerate()
+        .map(|(i, node)| rule(node, i, &names))
+        .collect::<Result<_, _>>()?;
+    Ok(Profile {
+        env: env(tree.get("env"))?,
+        gpus: gpus(tree.get("gpus"))?,
+        interval: interval(tree.at(&["sample", "interval"]))?,
+        progress: progress(tree.get("progress"))?,
+        judge: judge(tree.get("judge"))?,
+        rules,
+        tell: channel::tell(tree.get("tell"), &known)?,
+        act: act(tree.get("act"), &known)?,
+        record: record(tree.get("record"))?,
+        end: end(tree.get("end"), &names, &known)?,
+    })
+}
+
+fn at(node: &Node, path: impl Into<String>) -> impl FnOnce(String) -> ProfileError {
+    let (place, path) = (node.place.clone(), path.into());
+    move |what| ProfileError::new(&place, path, what)
+}
+
+fn duration(node: Option<&Node>, path: &str) -> Result<Option<Duration>, ProfileError> {
+    node.map(|node| values::duration(node).map_err(at(node, path)))
+        .transpose()
+}
+
+fn size(node: Option<&Node>, path: &str) -> Result<Option<f64>, ProfileError> {
+    node.map(|node| values::size_mib(node).map_err(at(node, path)))
+        .transpose()
+}
+
+fn count(node: Option<&Node>) -> Option<u64> {
+    node.and_then(Node::number).map(|number| number as u64)
+}
+
+/// The texts of a list.
+pub fn texts(list: Option<&Node>) -> Vec<String> {
+    let items = list.map_or(&[][..], Node::items);
+    items
+        .iter()
+        .filter_map(Node::text)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// A finding's name as a person writes it, checked, with hyphens.
+pub fn finding_name(node: &Node, path: &str, known: &[String]) -> Result<String, ProfileError> {
+    let name = node.text().unwrap_or_default();
+    let plain = name.replace('-', "_");
+    if known.contains(&plain) {
+        return Ok(plain.replace('_', "-"));
+    }
+    let near = suggestion(name, known.iter().map(String::as_str));
+    let what = format!("there is no finding of this name{near}");
+    Err(ProfileError::new(&node.place, path, what))
+}
+
+fn env(node: Option<&Node>) -> Result<Env, ProfileError> {
+    let set = node.and_then(|node| node.get("set"));
+    let frameworks = node.and_then(|node| node.get("frameworks"));
+    let mut env = Env {
+        set: variables(set)?,
+        ..Env::default()
+    };
+    for (key, set) in frameworks.map_or(&[][..], Node::entries) {
+        env.frameworks
+            .insert(key.name.clone(), variables(Some(set))?);
+    }
+    Ok(env)
+}
+
+fn variables(map: Option<&Node>) -> Result<Vec<Variable>, ProfileError> {
+    let mut found = Vec::new();
+    for (key, value) in map.map_or(&[][..], Node::entries) {
+        if key.name.contains('-') || key.name.starts_with(|c: char| c.is_ascii_digit()) {
+            let what = "this can't be a variable's name: use letters, digits and '_'";
+            return Err(ProfileError::new(&key.place, "env", what));
+        }
+        let Some(text) = value.text() else {
+            continue;
+        };
+        if text.contains('\0') {
+            let what = "a variable's value can't hold a NUL";
+            return Err(ProfileError::new(
+                &value.place,
+                format!("env.{}", key.name),
+                what,
+            ));
+        }
+        found.push(Variable {
+            name: key.name.clone(),
+            value: text.to_owned(),
+            source: value.place.source.to_string(),
+        });
+    }
+    Ok(found)
+}
+
+fn gpus(node: Option<&Node>) -> Result<Gpus, ProfileError> {
+    let get = |key| node.and_then(|node: &Node| node.get(key));
+    Ok(Gpus {
+        choose: match get("choose").and_then(Node::text) {
+            Some("none") => Choose::None,
+            _ => Choose::Free,
+        },
+        min_free_mib: size(get("min_free"), "gpus.min_free")?.unwrap_or_default(),
+        wait: duration(get("wait"), "gpus.wait")?.unwrap_or_default(),
+        mem_limit_mib: size(get("mem_limit"), "gpus.mem_limit")?,
+    })
+}
+
+fn interval(node: Option<&Node>) -> Result<Duration, ProfileError> {
+    const PATH: &str = "sample.interval";
+    let Some(node) = node else {
+        return Ok(Duration::from_secs(1));
+    };
+    let interval = values::duration(node).map_err(at(node, PATH))?;
+    if interval < Duration::from_millis(100) || interval > Duration::from_secs(3600) {
+        let what = "this is out of range: 100ms is the least, 1h the most";
+        return Err(ProfileError::new(&node.place, PATH, what));
+    }
+    Ok(interval)
+}
+
+fn progress(node: Option<&Node>) -> Result<Progress, ProfileError> {
+    let patterns = node.and_then(|node| node.get("patterns"));
+    let patterns = patterns.map_or(&[][..], Node::items).iter().enumerate();
+    Ok(Progress {
+        patterns: patterns
+            .map(|(i, node)| pattern(node, &format!("progress.patterns[{i}]")))
+            .collect::<Result<_, _>>()?,
+        follow: texts(node.and_then(|node| node.get("follow")))
+            .into_iter()
+            .map(PathBuf::from)
+            .collect(),
+    })
+}
+
+fn pattern(node: &Node, path: &str) -> Result<Pattern, ProfileError> {
+    const GROUPS: [&str; 7] = [
+        "epoch", "epochs", "step", "steps", "percent", "loss", "rate",
+    ];
+    let name = required(node, "name", path)?;
+    let text = required(node, "regex", path)?;
+    let place = node.get("regex").map_or(&node.place, |regex| &regex.place);
+    let wrong = |what: String| ProfileError::new(place, format!("{path}.regex"), what);
+    let regex = RegexBuilder::new(&text).size_limit(MAX_PATTERN).build();
+    let regex = regex.map_err(|error| {
+        // Its last line says what is wrong; those before repeat the expression.
+        let error = error.to_string();
+        let last = error.lines().last().unwrap_or_default().trim();
+        wrong(format!(
+            "this is no regular expression: {}",
+            last.trim_start_matches("error: ")
+        ))
+    })?;
+    let groups: Vec<&str> = regex.capture_names().flatten().collect();
+    if let Some(stranger) = groups.iter().find(|group| !GROUPS.contains(group)) {
+        let near = suggestion(stranger, GROUPS);
+        let known = GROUPS.join(", ");
+        return Err(wrong(format!(
+            "there is no group '{stranger}': known are {known}{near}"
+        )));
+    }
+    if groups.is_empty() {
+        let what = "it needs a named group at least, like (?<step>[0-9]+)";
+        return Err(wrong(what.to_owned()));
+    }
+    Ok(Pattern {
+        name,
+        regex: text,
+        phase: node
+            .get("phase")
+            .and_then(values::phase)
+            .unwrap_or_default(),
+    })
+}
+
+fn required(node: &Node, key: &str, path: &str) -> Result<String, ProfileError> {
+    let text = node
+        .get(key)
+        .and_then(Node::text)
+        .filter(|text| !text.trim().is_empty());
+    text.map(str::to_owned)
+        .ok_or_else(|| ProfileError::new(&node.place, path, format!("'{key}' is missing")))
+}
+
+fn judge(node: Option<&Node>) -> Result<JudgeSettings, ProfileError> {
+    let mut settings = JudgeSettings::default();
+    for name in FINDINGS {
+        let node = node.and_then(|node| node.get(name));
+        settings.0.insert((*name).to_owned(), finding(node, name)?);
+    }
+    Ok(settings)
+}
+
+fn finding(node: Option<&Node>, name: &str) -> Result<FindingSettings, ProfileError> {
+    let get = |key| node.and_then(|node: &Node| node.get(key));
+    let after = get("after").filter(|after| after.text() != Some("auto"));
+    let path = |key: &str| format!("judge.{name}.{key}");
+    Ok(FindingSettings {
+        on: get("on").and_then(Node::flag).unwrap_or(true),
+        severity: get("severity").and_then(values::severity),
+        after: duration(after, &path("after"))?.map_or(Limit::Auto, Limit::After),
+        below: get("below").and_then(Node::number),
+        lasting: duration(get("for"), &path("for"))?,
+    })
+}
+
+/// The names of the user's rules, with underscores, each of them once and none a finding's.
+fn rule_names(rules: &[Node]) -> Result<Vec<String>, ProfileError> {
+    let mut names: Vec<String> = Vec::new();
+    for (i, node) in rules.iter().enumerate() {
+        let path = format!("rules[{i}]");
+        let name = required(node, "name", &path)?;
+        let place = node.get("name").map_or(&node.place, |name| &name.place);
+        let wrong = |what: &str| Err(ProfileError::new(place, format!("{path}.name"), what));
+        let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_".contains(&b);
+        if name.len() > 64
+            || !name.bytes().all(plain)
+            || !name.starts_with(|c: char| c.is_ascii_lowercase())
+        {
+            return wrong("a rule's name is small letters, digits and '-', like low-util");
+        }
+        let name = name.replace('-', "_");
+        if FINDINGS.contains(&name.as_str()) {
+            return wrong("this is a finding's name already: choose another one");
+        }
+        if names.contains(&name) {
+            return wrong("there is a rule of this name already: choose another one");
+        }
+        names.push(name);
+    }
+    Ok(names)
+}
+
+fn rule(node: &Node, i: usize, own: &[String]) -> Result<Rule, ProfileError> {
+    let path = format!("rules[{i}]");
+    let name = required(node, "name", &path)?.replace('_', "-");
+    let when = required(node, "when", &path)?;
+    let names = Names {
+        scope: Scope::Rules,
+        // A rule about a rule would depend on the order in which they are judged.
+        findings: &[],
+    };
+    let place = node.get("when").map_or(node, |when| when);
+    let condition = expression::parse(&when, names).map_err(|error| {
+        let mut what = error.what.clone();
+        if own
+            .iter()
+            .any(|rule| when.contains(&format!("finding.{rule}")))
+        {
+            what.push_str(" (a rule can't be about another rule)");
+        }
+        ProfileError::new(&place.place, format!("{path}.when"), what).marked(error.underlined())
+    })?;
+    Ok(Rule {
+        name,
+        when,
+        condition,
+        lasting: duration(node.get("for"), &format!("{path}.for"))?.unwrap_or_default(),
+        severity: node
+            .get("severity")
+            .and_then(values::severity)
+            .unwrap_or(Severity::Warning),
+        say: node.get("say").and_then(Node::text).map(str::to_owned),
+    })
+}
+
+fn act(node: Option<&Node>, known: &[String]) -> Result<ActSettings, ProfileError> {
+    let mut settings = ActSettings::default();
+    for (key, actions) in node.map_or(&[][..], Node::entries) {
+        let plain = key.name.replace('-', "_");
+        if !known.contains(&plain) {
+            let near = suggestion(&key.name, known.iter().map(String::as_str));
+            let what = format!("there is no finding of this name{near}");
+            return Err(ProfileError::new(&key.place, "act", what));
+        }
+        let mut list = Vec::new();
+        for (i, node) in actions.items().iter().enumerate() {
+            list.push(action(node, &format!("act.{}[{i}]", key.name))?);
+        }
+        settings.0.insert(plain.replace('_', "-"), list);
+    }
+    Ok(settings)
+}
+
+fn action(node: &Node, path: &str) -> Result<Action, ProfileError> {
+    if node.text() == Some("stacks") {
+        return Ok(Action::Stacks);
+    }
+    let argv = texts(node.get("command"));
+    if argv.first().is_none_or(String::is_empty) {
+        let what = "'command' must name a program at least, like command: [notify-send, stalled]";
+        return Err(ProfileError::new(&node.place, path, what));
+    }
+    Ok(Action::Command(argv))
+}
+
+fn record(node: Option<&Node>) -> Result<Record, ProfileError> {
+    let get = |key| node.and_then(|node: &Node| node.get(key));
+    let keep = |key| get("keep").and_then(|keep| keep.get(key));
+    let usual = Record::default();
+    Ok(Record {
+        dir: get("dir").and_then(Node::text).map(PathBuf::from),
+        output: get("output").and_then(Node::flag).unwrap_or(usual.output),
+        keep_days: count(keep("days")).unwrap_or(usual.keep_days),
+        keep_runs: count(keep("runs")).unwrap_or(usual.keep_runs),
+        keep_mib: size(keep("size"), "record.keep.size")?.unwrap_or(usual.keep_mib),
+    })
+}
+
+fn end(node: Option<&Node>, own: &[String], known: &[String]) -> Result<End, ProfileError> {
+    let get = |key| node.and_then(|node: &Node| node.get(key));
+    let restart = |key| get("restart").and_then(|restart| restart.get(key));
+    let usual = Restart::default();
+    let on = restart("on").map_or(&[][..], Node::items).iter();
+    let gates = get("fail_if")
+        .map_or(&[][..], Node::items)
+        .iter()
+        .enumerate();
+    Ok(End {
+        leftovers: match get("leftovers").and_then(Node::text) {
+            Some("wait") => Leftovers::Wait,
+            Some("kill") => Leftovers::Kill,
+            _ => Leftovers::Report,
+        },
+        time_limit: duration(get("time_limit"), "end.time_limit")?,
+        restart: Restart {
+            on: on
+                .map(|node| finding_name(node, "end.restart.on", known))
+                .collect::<Result<_, _>>()?,
+            max: count(restart("max")).unwrap_or(usual.max),
+            backoff: duration(restart("backoff"), "end.restart.backoff")?.unwrap_or(usual.backoff),
+        },
+        fail_if: gates
+            .map(|(i, node)| gate(node, &format!("end.fail_if[{i}]"), own))
+            .collect::<Result<_, _>>()?,
+    })
+}
+
+fn gate(node: &Node, path: &str, own: &[String]) -> Result<Gate, ProfileError> {
+    let text = node.text().unwrap_or_default().to_owned();
+    let names = Names {
+        scope: Scope::Gates,
+        findings: own,
+    };
+    let condition = expression::parse(&text, names).map_err(|error| {
+        ProfileError::new(&node.place, path, error.what.clone()).marked(error.underlined())
+    })?;
+    Ok(Gate { text, condition })
+}

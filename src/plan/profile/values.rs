@@ -1,0 +1,104 @@
+//! Scalars of a profile: durations, sizes, repeats, severities.
+
+use std::time::Duration;
+
+use super::node::Node;
+use crate::model::{Phase, Repeat, RunNews, Severity, units};
+
+/// Severities as they are written.
+pub const SEVERITIES: &[&str] = &["note", "warning", "critical"];
+
+/// A duration; a bare 0 is one, too.
+pub fn duration(node: &Node) -> Result<Duration, String> {
+    match node.text() {
+        Some(text) => units::duration(text).map_err(|e| e.to_string()),
+        None if node.number() == Some(0.0) => Ok(Duration::ZERO),
+        None => Err(format!(
+            "{} can't be a duration: write it like 30s or 10m",
+            node.kind()
+        )),
+    }
+}
+
+/// A size in MiB: `512MiB`, `20 GiB`, `1TiB`, or 0.
+pub fn size_mib(node: &Node) -> Result<f64, String> {
+    const EXAMPLE: &str = "write it like 512MiB or 20GiB";
+    let Some(text) = node.text() else {
+        return match node.number() {
+            Some(0.0) => Ok(0.0),
+            Some(_) => Err(format!("the number has no unit: {EXAMPLE}")),
+            None => Err(format!("{} can't be a size: {EXAMPLE}", node.kind())),
+        };
+    };
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let factor = match unit.trim() {
+        "KiB" => 1.0 / 1024.0,
+        "MiB" => 1.0,
+        "GiB" => 1024.0,
+        "TiB" => 1024.0 * 1024.0,
+        _ => {
+            return Err(format!(
+                "the size has no unit that is known here: {EXAMPLE}"
+            ));
+        }
+    };
+    let number: f64 = number
+        .parse()
+        .map_err(|_| format!("this is no size: {EXAMPLE}"))?;
+    Ok(number * factor)
+}
+
+/// `never`, `2x`, or a duration.
+pub fn repeat(node: &Node) -> Result<Repeat, String> {
+    const EXAMPLE: &str = "write never, a factor like 2x, or a duration like 30m";
+    let text = node.text().ok_or_else(|| EXAMPLE.to_owned())?;
+    if text == "never" {
+        return Ok(Repeat::Never);
+    }
+    if let Some(factor) = text.strip_suffix('x') {
+        let factor = factor.parse::<f64>().ok().filter(|f| f.is_finite());
+        return match factor {
+            Some(factor) if factor > 1.0 => Ok(Repeat::Growing(factor)),
+            Some(_) => Err("the factor must be above 1, like 2x".to_owned()),
+            None => Err(EXAMPLE.to_owned()),
+        };
+    }
+    match units::duration(text) {
+        Ok(every) if every >= Duration::from_secs(60) => Ok(Repeat::Every(every)),
+        Ok(_) => Err("more often than once a minute is a storm: write 1m or more".to_owned()),
+        Err(_) => Err(EXAMPLE.to_owned()),
+    }
+}
+
+/// A severity, if it is one.
+pub fn severity(node: &Node) -> Option<Severity> {
+    match node.text()? {
+        "note" => Some(Severity::Note),
+        "warning" => Some(Severity::Warning),
+        "critical" => Some(Severity::Critical),
+        _ => None,
+    }
+}
+
+/// Which ends of runs, if it is one of the words.
+pub fn run_news(node: &Node) -> Option<RunNews> {
+    match node.text()? {
+        "never" => Some(RunNews::Never),
+        "failed" => Some(RunNews::Failed),
+        "always" => Some(RunNews::Always),
+        _ => None,
+    }
+}
+
+/// A phase, if it is one.
+pub fn phase(node: &Node) -> Option<Phase> {
+    match node.text()? {
+        "train" => Some(Phase::Train),
+        "eval" => Some(Phase::Eval),
+        "other" => Some(Phase::Other),
+        _ => None,
+    }
+}

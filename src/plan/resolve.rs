@@ -1,0 +1,171 @@
+//! Layers and flags to the settings of one run. Pure.
+//!
+//! Owns what a flag means on top of the profiles, and which settings this version reads but
+//! does not act on yet.
+
+use std::time::Duration;
+
+use crate::model::{
+    ActSettings, Channel, JudgeSettings, Limit, Route, Rule, RunNews, Severity, Switch,
+    TellSettings,
+};
+
+use super::profile::{self, Choose, Node, Profile, ProfileError, Variable};
+
+/// What the literal rule of `idle_holding` compares with where only one of its keys is given.
+const IDLE_BELOW: f64 = 20.0;
+const IDLE_FOR: Duration = Duration::from_secs(600);
+
+/// Flags that settle something which a profile could settle, too.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Flags {
+    /// `--interval`
+    pub interval: Option<Duration>,
+    /// `--stall-after`
+    pub stall_after: Option<Duration>,
+    /// `--idle-below`
+    pub idle_below: Option<f64>,
+    /// `--idle-for`
+    pub idle_for: Option<Duration>,
+    /// `--notify`
+    pub notify: Vec<Channel>,
+    /// `--desktop`
+    pub desktop: bool,
+}
+
+/// The settings of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resolved {
+    /// The profile's name, for the record.
+    pub profile: String,
+    /// Variables for the command, with the profile that names each.
+    pub env: Vec<Variable>,
+    /// Which GPUs, where no flag says.
+    pub choose: Choose,
+    /// Time between two samples.
+    pub interval: Duration,
+    /// The findings.
+    pub judge: JudgeSettings,
+    /// The user's own findings.
+    pub rules: Vec<Rule>,
+    /// Whom to tell; its routes say it in full.
+    pub tell: TellSettings,
+    /// What to do about findings.
+    pub act: ActSettings,
+    /// Keys that are set but not acted on by this version, for a note.
+    pub unheeded: Vec<String>,
+}
+
+/// The settings of merged `layers`, strongest first, under the flags.
+///
+/// # Errors
+/// The first mistake of the profiles.
+pub fn settings(layers: Vec<Node>, name: &str, flags: &Flags) -> Result<Resolved, ProfileError> {
+    let merged = profile::layer::merge(layers)
+        .ok_or_else(|| ProfileError::general("there is no profile at all"))?;
+    let profile = profile::profile(&merged)?;
+    let unheeded = unheeded(&profile);
+    let mut resolved = Resolved {
+        profile: name.to_owned(),
+        env: profile.env.set,
+        choose: profile.gpus.choose,
+        interval: flags.interval.unwrap_or(profile.interval),
+        judge: profile.judge,
+        rules: profile.rules,
+        tell: profile.tell,
+        act: profile.act,
+        unheeded,
+    };
+    judge(&mut resolved.judge, flags);
+    tell(&mut resolved.tell, flags);
+    Ok(resolved)
+}
+
+fn judge(settings: &mut JudgeSettings, flags: &Flags) {
+    if let Some(after) = flags.stall_after {
+        let stalled = settings.0.entry("stalled".to_owned()).or_default();
+        stalled.on = true;
+        stalled.after = Limit::After(after);
+    }
+    let idle = settings.0.entry("idle_holding".to_owned()).or_default();
+    if flags.idle_below.is_some() || flags.idle_for.is_some() {
+        idle.on = true;
+        idle.below = flags.idle_below.or(idle.below);
+        idle.lasting = flags.idle_for.or(idle.lasting);
+    }
+    if idle.below.is_some() || idle.lasting.is_some() {
+        idle.below = idle.below.or(Some(IDLE_BELOW));
+        idle.lasting = idle.lasting.or(Some(IDLE_FOR));
+    }
+}
+
+fn tell(settings: &mut TellSettings, flags: &Flags) {
+    if settings.routes.is_empty() && !settings.channels.is_empty() {
+        settings
+            .routes
+            .push(alarms_to(settings.channels.keys().cloned().collect()));
+    }
+    let mut added = Vec::new();
+    let mut number = 0_u32;
+    for channel in &flags.notify {
+        // A profile's channel may have the name.
+        let name = loop {
+            number += 1;
+            let name = format!("notify-{number}");
+            if !settings.channels.contains_key(&name) {
+                break name;
+            }
+        };
+        settings.channels.insert(name.clone(), channel.clone());
+        added.push(name);
+    }
+    if !added.is_empty() {
+        settings.routes.push(alarms_to(added));
+    }
+    if flags.desktop {
+        settings.desktop = Switch::On;
+    }
+}
+
+/// The route of those who didn't write one: alarms, and how runs end.
+fn alarms_to(to: Vec<String>) -> Route {
+    Route {
+        severity: Severity::Warning,
+        findings: Vec::new(),
+        runs: RunNews::Always,
+        to,
+    }
+}
+
+/// A key that does nothing must not look as if it did.
+fn unheeded(profile: &Profile) -> Vec<String> {
+    let (gpus, progress, record, end) = (
+        &profile.gpus,
+        &profile.progress,
+        &profile.record,
+        &profile.end,
+    );
+    let usual = profile::Record::default();
+    let usual_end = profile::End::default();
+    let keys = [
+        ("env.frameworks", !profile.env.frameworks.is_empty()),
+        ("gpus.min_free", gpus.min_free_mib > 0.0),
+        ("gpus.wait", !gpus.wait.is_zero()),
+        ("gpus.mem_limit", gpus.mem_limit_mib.is_some()),
+        ("progress.patterns", !progress.patterns.is_empty()),
+        ("progress.follow", !progress.follow.is_empty()),
+        ("record", *record != usual),
+        ("end.leftovers", end.leftovers != usual_end.leftovers),
+        ("end.time_limit", end.time_limit.is_some()),
+        ("end.restart", end.restart != usual_end.restart),
+        ("end.fail_if", !end.fail_if.is_empty()),
+    ];
+    keys.into_iter()
+        .filter(|(_, set)| *set)
+        .map(|(key, _)| key.to_owned())
+        .collect()
+}
+
+#[cfg(test)]
+#[path = "resolve_tests.rs"]
+mod tests;

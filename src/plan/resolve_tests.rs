@@ -1,0 +1,90 @@
+//! What flags do to profiles.
+
+use super::*;
+use crate::plan::profile::{Layer, built_in};
+
+fn resolve(texts: &[&str], flags: &Flags) -> Resolved {
+    let mut layers: Vec<Node> = texts
+        .iter()
+        .map(|text| Layer::parse(text, "test.yaml").unwrap().tree)
+        .collect();
+    layers.push(built_in("default").unwrap().unwrap().tree);
+    settings(layers, "default", flags).unwrap()
+}
+
+fn webhook() -> Channel {
+    profile::channel_for("https://example.com/hook").unwrap()
+}
+
+#[test]
+fn without_anything_it_is_the_default() {
+    let resolved = resolve(&[], &Flags::default());
+    assert_eq!(resolved.interval, Duration::from_secs(1));
+    assert_eq!(resolved.choose, Choose::Free);
+    assert_eq!(resolved.unheeded, [""; 0]);
+    assert_eq!(resolved.tell, TellSettings::default());
+    let idle = resolved.judge.of("idle-holding");
+    assert_eq!((idle.below, idle.lasting), (None, None));
+    assert_eq!(resolved.env[0].source, "default");
+}
+
+#[test]
+fn flags_are_the_strongest_layer() {
+    let text = "sample: {interval: 5s}\njudge: {stalled: {on: false, after: 1h}}\n";
+    let flags = Flags {
+        interval: Some(Duration::from_secs(2)),
+        stall_after: Some(Duration::from_secs(5)),
+        ..Flags::default()
+    };
+    let resolved = resolve(&[text], &flags);
+    assert_eq!(resolved.interval, Duration::from_secs(2));
+    let stalled = resolved.judge.of("stalled");
+    assert!(stalled.on);
+    assert_eq!(stalled.after, Limit::After(Duration::from_secs(5)));
+}
+
+#[test]
+fn half_of_the_literal_rule_is_completed() {
+    let minutes = |m: u64| Some(Duration::from_secs(60 * m));
+    let idle = |text: &str, below, lasting| {
+        let flags = Flags {
+            idle_below: below,
+            idle_for: lasting,
+            ..Flags::default()
+        };
+        let idle = resolve(&[text], &flags).judge.of("idle_holding");
+        (idle.below, idle.lasting)
+    };
+    assert_eq!(idle("", Some(5.0), None), (Some(5.0), minutes(10)));
+    assert_eq!(idle("", None, minutes(3)), (Some(20.0), minutes(3)));
+    let text = "judge: {idle_holding: {below: 30}}";
+    assert_eq!(idle(text, None, None), (Some(30.0), minutes(10)));
+    assert_eq!(idle(text, None, minutes(1)), (Some(30.0), minutes(1)));
+    assert_eq!(idle(text, Some(7.0), None), (Some(7.0), minutes(10)));
+}
+
+#[test]
+fn channels_without_routes_hear_of_alarms() {
+    let flags = Flags {
+        notify: vec![webhook(), webhook()],
+        desktop: true,
+        ..Flags::default()
+    };
+    let text = "tell: {channels: {notify-1: {type: desktop}}}";
+    let tell = resolve(&[text], &flags).tell;
+    assert_eq!(tell.desktop, Switch::On);
+    let names: Vec<_> = tell.channels.keys().map(String::as_str).collect();
+    assert_eq!(names, ["notify-1", "notify-2", "notify-3"]);
+    assert_eq!(tell.channels["notify-1"], Channel::Desktop);
+    let to: Vec<_> = tell.routes.iter().map(|route| route.to.join(" ")).collect();
+    assert_eq!(to, ["notify-1", "notify-2 notify-3"]);
+}
+
+#[test]
+fn what_does_nothing_is_named() {
+    let text = "end: {time_limit: 1h, fail_if: [finding.oom]}\ngpus: {wait: 5m}\n";
+    assert_eq!(
+        resolve(&[text], &Flags::default()).unheeded,
+        ["gpus.wait", "end.time_limit", "end.fail_if"]
+    );
+}
