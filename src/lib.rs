@@ -2,6 +2,7 @@
 //!
 //! ARCHITECTURE.md maps the rooms; `tests/architecture.rs` keeps their borders.
 
+pub mod act;
 pub mod cli;
 pub mod judge;
 pub mod launch;
@@ -15,3 +16,4 @@ pub mod record;
 pub mod report;
 pub mod supervise;
 pub mod sys;
+pub mod tell;

@@ -2,6 +2,7 @@
 //!
 //! Owns parsing of the command line, its errors and exit codes. Nothing imports it.
 
+mod alert;
 mod errors;
 mod gpus;
 mod helper;
@@ -47,6 +48,8 @@ enum Command {
     Show(show::ShowArgs),
     /// Judge records again: which findings they give
     Replay(replay::ReplayArgs),
+    /// Try the channels of alerts, and send what could not be sent
+    Alert(alert::AlertArgs),
     /// What progress is read off this output
     Parse(parse::ParseArgs),
     /// Profiles: those there are, what they hold, what is wrong with them
@@ -65,6 +68,7 @@ pub fn main() -> ExitCode {
             Command::Runs(args) => runs::run(&args),
             Command::Show(args) => show::run(&args),
             Command::Replay(args) => replay::run(&args),
+            Command::Alert(args) => alert::run(&args),
             Command::Parse(args) => parse::run(&args),
             Command::Profile(args) => profile::run(&args),
             Command::Helper(args) => helper::run(&args),

@@ -12,6 +12,7 @@ mod mark;
 pub mod names;
 mod number;
 mod outcome;
+mod program;
 mod reading;
 mod record;
 mod rule;
@@ -31,6 +32,7 @@ pub use event::{
 pub use inventory::{GpuInfo, Inventory};
 pub use mark::{Mark, Metric, Phase, Stream};
 pub use outcome::{Exit, Outcome, RunState, Verdict};
+pub use program::{OwnProcesses, Program, Programs};
 pub use reading::{Reading, Why};
 pub use record::{EnvSetting, GitState, JobIds, RunRecord, Summary};
 pub use rule::{Comparison, Condition, Rule};

@@ -19,3 +19,5 @@ mod scribe;
 pub mod state;
 mod watchers;
 pub mod wire;
+
+pub use clock::wall_now;

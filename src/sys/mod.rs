@@ -4,6 +4,7 @@
 #![allow(unsafe_code, reason = "this room exists so that no other needs it")]
 
 pub mod helper_io;
+pub mod hook;
 pub mod inherited;
 pub mod nvml_raw;
 pub mod process;

@@ -10,6 +10,7 @@
 )]
 
 pub mod fake_driver;
+pub mod http_server;
 mod job;
 mod listener;
 mod live;

@@ -1,0 +1,26 @@
+//! What is done when something is found: evidence is collected, a user's command is run.
+//!
+//! Owns stacks and the running of programs that are no part of the job. Never signals the job,
+//! and never waits without a limit. May use `model` and `sys`; must not know who judges, records
+//! or tells.
+//!
+//! What the caller does:
+//!
+//! - On a `stalled` that was raised (nothing else by default), [`stacks::start`] with the job's
+//!   processes; it answers within [`stacks::WITHIN`] from a thread of its own. The answer's
+//!   `text` goes to `RunDir::write_evidence(&answer.file_name, ..)`, `action{what: "stacks"}`
+//!   names the file, and `digest` goes to `tell` as the alert's evidence.
+//! - For a user's command on a finding, [`command::on_finding`] and then
+//!   [`command::Commands::run`](crate::model::Programs::run) on a thread of the caller's: it may
+//!   take [`command::WITHIN`].
+//! - Both enter their processes into the [`OwnProcesses`](crate::model::OwnProcesses) that they
+//!   are given, which the sampler and the reaper of orphans must leave out. The list that
+//!   `supervise` has already becomes one by `OwnProcesses::from`.
+
+pub mod command;
+mod proc_files;
+mod process;
+mod pyspy;
+pub mod stacks;
+
+pub use command::Commands;

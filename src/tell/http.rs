@@ -1,0 +1,413 @@
+//! HTTP as hooks need it: one POST, bounded, that tells whether trying again makes sense.
+//!
+//! Owns addresses (which are secrets), timeouts, redirects, and what answers mean. An error never
+//! holds more of an address than its scheme and host, and nothing of what the server said: it
+//! could repeat what it was sent.
+
+use std::cell::OnceCell;
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response, StatusCode, Url};
+
+use crate::model::Hidden;
+
+use super::failure::Failure;
+
+/// Time for a connection.
+const CONNECT: Duration = Duration::from_secs(5);
+/// Time for the whole exchange.
+const WHOLE: Duration = Duration::from_secs(10);
+/// What is read of an answer; the ones that matter have a hundred bytes.
+const ANSWER: usize = 64 * 1024;
+/// Redirects that are followed.
+const HOPS: usize = 3;
+/// Nobody is believed who says "come back later than this".
+pub const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
+/// An address. Shown as `https://host/***`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Address(Url);
+
+impl Address {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// It isn't an address that begins with `http://` or `https://`, without repeating it.
+    pub fn parse(text: &Hidden) -> Result<Self, &'static str> {
+        const WRONG: &str = "its url is not an address that begins with http:// or https://";
+        let url = Url::parse(text.expose()).map_err(|_| WRONG)?;
+        match url.scheme() {
+            "http" | "https" if url.has_host() => Ok(Self(url)),
+            _ => Err(WRONG),
+        }
+    }
+
+    /// Whether it is on this machine: no proxy has to do with it.
+    fn is_loopback(&self) -> bool {
+        is_loopback(&self.0)
+    }
+
+    fn origin_differs(&self, other: &Self) -> bool {
+        self.0.origin() != other.0.origin()
+    }
+}
+
+/// Whether an address is on this machine.
+pub fn is_loopback(url: &Url) -> bool {
+    let Some(host) = url.host_str() else {
+        return false;
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let ip: Result<std::net::IpAddr, _> = host.parse();
+    host.eq_ignore_ascii_case("localhost") || ip.is_ok_and(|ip| ip.is_loopback())
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = self.0.host_str().unwrap_or_default();
+        write!(f, "{}://{host}/***", self.0.scheme())
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What is posted.
+#[derive(Debug)]
+pub struct Post {
+    /// The type of the body.
+    pub content_type: &'static str,
+    /// Headers that anybody may see.
+    pub headers: HeaderMap,
+    /// Headers that only the address itself may see; they win over the others.
+    pub own: HeaderMap,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Post {
+    /// A JSON document.
+    pub fn json(document: &serde_json::Value) -> Self {
+        Self {
+            content_type: "application/json",
+            headers: HeaderMap::new(),
+            own: HeaderMap::new(),
+            body: document.to_string().into_bytes(),
+        }
+    }
+}
+
+/// Clients, made when they are first needed.
+#[derive(Debug, Default)]
+pub struct Http {
+    direct: OnceCell<Result<Client, String>>,
+    outside: OnceCell<Result<Client, String>>,
+}
+
+impl Http {
+    /// Posts, and returns the body of a good answer.
+    ///
+    /// # Errors
+    /// Why it didn't arrive, and whether trying again makes sense.
+    pub async fn post(&self, address: &Address, post: &Post) -> Result<Vec<u8>, Failure> {
+        let exchange = async {
+            let response = self.follow(address, post).await?;
+            let (status, headers) = (response.status(), response.headers().clone());
+            let body = head_of(response).await;
+            judge(address, status, &headers).map(|()| body)
+        };
+        match tokio::time::timeout(WHOLE, exchange).await {
+            Ok(result) => result,
+            Err(_) => Err(Failure::later(format!(
+                "{address} did not answer within {} s",
+                WHOLE.as_secs()
+            ))),
+        }
+    }
+
+    /// Follows the redirects that keep the body; every other one is an answer.
+    async fn follow(&self, address: &Address, post: &Post) -> Result<Response, Failure> {
+        let mut at = address.clone();
+        let mut hops = 0;
+        loop {
+            let response = self.once(&at, post, at.origin_differs(address)).await?;
+            let keeps = matches!(
+                response.status(),
+                StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+            );
+            if !keeps {
+                return Ok(response);
+            }
+            hops += 1;
+            let next = response
+                .headers()
+                .get(LOCATION)
+                .and_then(|to| to.to_str().ok())
+                .and_then(|to| at.0.join(to).ok())
+                .filter(|to| matches!(to.scheme(), "http" | "https") && to.has_host());
+            let downgrade = |to: &Url| at.0.scheme() == "https" && to.scheme() == "http";
+            match next {
+                Some(to) if hops <= HOPS && !downgrade(&to) => at = Address(to),
+                _ => {
+                    return Err(Failure::never(format!(
+                        "{address} redirects to nowhere that can be used: correct the address"
+                    )));
+                }
+            }
+        }
+    }
+
+    async fn once(&self, at: &Address, post: &Post, abroad: bool) -> Result<Response, Failure> {
+        let client = self.client(at).map_err(Failure::never)?;
+        let mut headers = post.headers.clone();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(post.content_type));
+        if !abroad {
+            for (name, value) in &post.own {
+                headers.insert(name, value.clone());
+            }
+        }
+        client
+            .post(at.0.clone())
+            .headers(headers)
+            .body(post.body.clone())
+            .send()
+            .await
+            .map_err(|error| Failure::later(format!("{at}: {}", why(&error))))
+    }
+
+    fn client(&self, at: &Address) -> Result<&Client, String> {
+        let (cell, direct) = if at.is_loopback() {
+            (&self.direct, true)
+        } else {
+            (&self.outside, false)
+        };
+        cell.get_or_init(|| build(direct, at.0.scheme() == "http"))
+            .as_ref()
+            .map_err(Clone::clone)
+    }
+}
+
+fn build(direct: bool, plain: bool) -> Result<Client, String> {
+    use_ring();
+    let builder = || {
+        let builder = Client::builder()
+            .user_agent(concat!("gpuwatch/", env!("CARGO_PKG_VERSION")))
+            .redirect(Policy::none())
+            .connect_timeout(CONNECT)
+            .timeout(WHOLE)
+            .referer(false)
+            .pool_max_idle_per_host(1);
+        if direct { builder.no_proxy() } else { builder }
+    };
+    let made = builder().build();
+    match made {
+        Ok(client) => Ok(client),
+        // A machine without certificates can still reach what needs none.
+        Err(_) if plain => builder()
+            .tls_certs_only([])
+            .build()
+            .map_err(|_| NO_CLIENT.to_owned()),
+        Err(_) => Err(NO_CLIENT.to_owned()),
+    }
+}
+
+const NO_CLIENT: &str =
+    "TLS can't be set up: install the system's CA certificates (the package ca-certificates)";
+
+/// Which implementation of cryptography TLS uses: without this it panics.
+pub fn use_ring() {
+    // It is an error to have done it before, and that is fine.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// The beginning of an answer's body, as far as it comes.
+async fn head_of(mut response: Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        body.extend_from_slice(&chunk);
+        if body.len() >= ANSWER {
+            body.truncate(ANSWER);
+            break;
+        }
+    }
+    body
+}
+
+/// What a status means.
+fn judge(address: &Address, status: StatusCode, headers: &HeaderMap) -> Result<(), Failure> {
+    if status.is_success() {
+        return Ok(());
+    }
+    let code = status.as_u16();
+    let said = |what: &str| format!("{address} answered {code}{what}");
+    Err(match code {
+        410 => Failure::closed(said(": it is gone for good; take it out of the profile")),
+        300..=399 => Failure::never(said(
+            ", a redirect that would lose the message: correct the address",
+        )),
+        401 | 403 => Failure::never(said(": it doesn't accept us; check its address and secret")),
+        404 => Failure::never(said(": there is nothing at this address; check it")),
+        408 | 425 | 429 | 500..=599 => {
+            let wait = headers.get(RETRY_AFTER).and_then(|value| {
+                let value = value.to_str().ok()?;
+                retry_after(value, SystemTime::now())
+            });
+            let failure = Failure::later(said(""));
+            match wait {
+                Some(wait) => failure.not_before(wait),
+                None => failure,
+            }
+        }
+        _ => Failure::never(said("")),
+    })
+}
+
+/// `Retry-After`: seconds (a fraction, too) or a date; what can't be meant is cut to
+/// [`LONGEST_WAIT`] or ignored.
+pub fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
+    let text = text.trim();
+    if let Ok(seconds) = text.parse::<f64>() {
+        if !seconds.is_finite() || seconds < 0.0 {
+            return None;
+        }
+        return Some(Duration::from_secs_f64(
+            seconds.min(LONGEST_WAIT.as_secs_f64()),
+        ));
+    }
+    let date = httpdate::parse_http_date(text).ok()?;
+    let wait = date.duration_since(now).unwrap_or_default();
+    Some(wait.min(LONGEST_WAIT))
+}
+
+/// What went wrong, without the address that the error would print.
+fn why(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return "no answer in time".to_owned();
+    }
+    let mut source = std::error::Error::source(error);
+    let mut words = None;
+    while let Some(cause) = source {
+        if let Some(io) = cause.downcast_ref::<std::io::Error>() {
+            words = Some(match io.raw_os_error() {
+                Some(_) => io.kind().to_string(),
+                None => io_words(io),
+            });
+        } else if cause.is::<rustls::Error>() {
+            words = Some("its certificate can't be trusted, or TLS failed".to_owned());
+        }
+        source = cause.source();
+    }
+    match words {
+        Some(words) => words,
+        None if error.is_connect() => "can't connect".to_owned(),
+        None => "the connection broke".to_owned(),
+    }
+}
+
+/// An error that no system call gave: TLS wraps its own in one, and so does the resolver.
+fn io_words(io: &std::io::Error) -> String {
+    let inner = io.get_ref();
+    if inner.is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>) {
+        return "its certificate can't be trusted, or TLS failed".to_owned();
+    }
+    if io.to_string().starts_with("failed to lookup address") {
+        return "its name can't be resolved".to_owned();
+    }
+    io.kind().to_string()
+}
+
+/// A header of a profile.
+///
+/// # Errors
+/// Its name or value can't be sent, without repeating the value.
+pub fn header(name: &str, value: &Hidden) -> Result<(HeaderName, HeaderValue), String> {
+    const OURS: [&str; 4] = ["host", "content-length", "transfer-encoding", "connection"];
+    let parsed = HeaderName::from_bytes(name.as_bytes())
+        .ok()
+        .filter(|n| !OURS.contains(&n.as_str()) && !n.as_str().starts_with("webhook-"))
+        .ok_or_else(|| format!("the header '{name}' can't be set: use another name"))?;
+    let mut value = Some(value.expose())
+        .filter(|value| value.is_ascii())
+        .and_then(|value| HeaderValue::from_str(value).ok())
+        .ok_or_else(|| format!("the value of the header '{name}' is not plain ASCII"))?;
+    value.set_sensitive(true);
+    Ok((parsed, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> Address {
+        Address::parse(&Hidden::new(text)).unwrap()
+    }
+
+    #[test]
+    fn an_address_is_a_secret() {
+        let secret = address("https://user:pw@hooks.example.org:8443/services/T0/t0ken?key=k");
+        for shown in [format!("{secret}"), format!("{secret:?}")] {
+            assert_eq!(shown, "https://hooks.example.org/***");
+        }
+        for wrong in [
+            "",
+            "t0ken",
+            "ftp://t0ken",
+            "https://",
+            "http:t0ken@",
+            "mailto:t0ken",
+        ] {
+            if let Err(said) = Address::parse(&Hidden::new(wrong)) {
+                assert!(!said.contains("t0ken"));
+            } else {
+                assert!(wrong.starts_with("http:"), "{wrong}");
+            }
+        }
+    }
+
+    #[test]
+    fn loopback_is_here() {
+        for here in [
+            "http://localhost:1/",
+            "http://127.0.0.9/x",
+            "http://[::1]:80/",
+        ] {
+            assert!(address(here).is_loopback(), "{here}");
+        }
+        assert!(!address("http://127.example.org/").is_loopback());
+    }
+
+    #[test]
+    fn waiting_times_are_believed_within_reason() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        let wait = |text| retry_after(text, now);
+        assert_eq!(wait("2"), Some(Duration::from_secs(2)));
+        assert_eq!(wait(" 0.4 "), Some(Duration::from_millis(400)));
+        assert_eq!(wait("999999"), Some(LONGEST_WAIT));
+        assert_eq!(wait("1e300"), Some(LONGEST_WAIT));
+        let later = httpdate::fmt_http_date(now + Duration::from_secs(7));
+        assert_eq!(wait(&later), Some(Duration::from_secs(7)));
+        let before = httpdate::fmt_http_date(now - Duration::from_secs(7));
+        assert_eq!(wait(&before), Some(Duration::ZERO));
+        for nonsense in ["", "-3", "soon", "NaN", "inf"] {
+            assert_eq!(wait(nonsense), None, "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn headers_are_checked_and_never_shown() {
+        let hidden = Hidden::new("Bearer t0ken");
+        let (_, value) = header("Authorization", &hidden).unwrap();
+        assert!(!format!("{value:?}").contains("t0ken"));
+        for name in ["Host", "webhook-id", "a b", ""] {
+            assert!(header(name, &hidden).is_err(), "{name}");
+        }
+        let said = header("X-Key", &Hidden::new("t0kén")).unwrap_err();
+        assert!(!said.contains("t0k"), "{said}");
+    }
+}

@@ -1,0 +1,91 @@
+//! One alert on its way to one channel.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Map;
+
+use crate::model::Severity;
+
+use super::alert::{About, Alert, Finding, Progress, RunFacts, State};
+use super::cut::{Budget, cut};
+use super::text;
+use super::words::Tongue;
+
+/// Letters and digits of ids.
+const ALPHABET: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+/// An alert, and what goes with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Letter {
+    /// The same on every try, so that a receiver can tell a repetition.
+    pub id: String,
+    /// What it says.
+    pub alert: Alert,
+    /// The run that it is about.
+    pub run: RunFacts,
+    /// The language of its texts.
+    #[serde(skip)]
+    pub tongue: Tongue,
+}
+
+impl Letter {
+    /// With a new id.
+    pub fn new(alert: Alert, run: RunFacts, tongue: Tongue) -> Self {
+        let random = (0..24).filter_map(|_| fastrand::choice(ALPHABET));
+        Self {
+            id: format!("msg_{}", random.map(|b| char::from(*b)).collect::<String>()),
+            alert,
+            run,
+            tongue,
+        }
+    }
+
+    /// Something to try a template with.
+    pub fn sample() -> Self {
+        let run = RunFacts {
+            id: "20260101-000000-sample-0000".to_owned(),
+            name: "sample".to_owned(),
+            ..RunFacts::default()
+        };
+        let mut alert = test_alert(String::new());
+        alert.about = About::Finding(Finding {
+            name: "stalled".to_owned(),
+            cause: None,
+            because: None,
+            since_s: 0.0,
+            evidence: Map::new(),
+            advice: Some("a \"quoted\" word".to_owned()),
+        });
+        Self::new(alert, run, Tongue::English)
+    }
+
+    /// One line.
+    pub fn title(&self) -> String {
+        text::title(&self.alert, &self.run, self.tongue)
+    }
+
+    /// Some lines.
+    pub fn body(&self) -> String {
+        text::body(&self.alert, &self.run, self.tongue)
+    }
+
+    /// Title and body, cut to a budget.
+    pub fn text(&self, budget: Budget) -> String {
+        cut(&format!("{}\n{}", self.title(), self.body()), budget)
+    }
+}
+
+/// What `gpuwatch alert test` sends.
+pub fn test_alert(time: String) -> Alert {
+    Alert {
+        about: About::Test,
+        state: State::Raised,
+        severity: Severity::Warning,
+        time,
+        elapsed_s: 0.0,
+        progress: Progress::default(),
+        stacks: Vec::new(),
+        times: 1,
+        others: Vec::new(),
+        more: 0,
+    }
+}

@@ -1,0 +1,337 @@
+//! Who is told what, and when: pure, so that every case can be tried without a clock.
+//!
+//! Owns routes, repeats, caps, and what becomes of a storm. Time is an argument; must not know
+//! what a message looks like or whether it arrives.
+
+use std::collections::BTreeMap;
+
+use crate::model::{FindingState, ProgressState, Repeat, Severity, Stamp, TellSettings};
+
+use super::alert::{About, Alert, End, Finding, Progress, State};
+
+mod gate;
+mod routes;
+#[cfg(test)]
+mod tests;
+
+use gate::Gate;
+pub use routes::{DESKTOP, Routes};
+
+/// An alarm waits this long for its evidence, seconds.
+pub const EVIDENCE_S: f64 = 5.0;
+/// What still holds is said again at most so often for a growing age: with the default factor
+/// of 2 the last time is after 32 times the age at which it was raised.
+const REMINDERS: u32 = 5;
+/// The least age from which reminders grow, and the least time between two, seconds.
+const REMIND_FROM_S: f64 = 300.0;
+/// A finding that is raised more often than this in a run is told ever more seldom.
+const FREE_RAISES: u32 = 3;
+/// The first and the longest pause of a finding that comes and goes, seconds.
+const PAUSE_S: (f64, f64) = (60.0, 3600.0);
+
+/// What happened, as far as somebody may want to hear of it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Happening {
+    /// The run began.
+    Started,
+    /// Where training stands, and the `elapsed_s` when that last changed.
+    Progress {
+        /// As it stands.
+        now: ProgressState,
+        /// `None` while it never moved.
+        moved_s: Option<f64>,
+    },
+    /// The judge's word.
+    Finding {
+        /// What it says.
+        finding: Finding,
+        /// How serious.
+        severity: Severity,
+        /// Raised, updated, cleared.
+        state: FindingState,
+        /// Whether `Evidence` for it will follow: the alarm waits for it, [`EVIDENCE_S`] at most.
+        awaits_evidence: bool,
+    },
+    /// What `act` found out about a finding.
+    Evidence {
+        /// The finding's name.
+        finding: String,
+        /// A few lines.
+        stacks: Vec<String>,
+    },
+    /// The run ended. Nothing is told after it.
+    Ended(End),
+    /// Time passed.
+    Tick,
+}
+
+/// One alert for some channels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Send {
+    /// Their names, sorted, not empty.
+    pub to: Vec<String>,
+    /// What they are told.
+    pub alert: Alert,
+}
+
+/// A finding that holds.
+#[derive(Debug)]
+struct Open {
+    finding: Finding,
+    severity: Severity,
+    stacks: Vec<String>,
+    /// Its evidence is waited for until then.
+    evidence_s: Option<f64>,
+    /// It comes and goes, and isn't told again until then.
+    pause_s: Option<f64>,
+    /// Who was told that it holds.
+    told: Vec<String>,
+    /// When it was last told.
+    said_s: f64,
+    reminders: u32,
+}
+
+impl Open {
+    /// When it may be told.
+    fn ready_s(&self) -> f64 {
+        let waits = [self.evidence_s, self.pause_s].into_iter().flatten();
+        waits.fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// When it is said again.
+    fn reminder_s(&self, repeat: Repeat) -> Option<f64> {
+        if self.told.is_empty() || self.finding.because.is_some() {
+            return None;
+        }
+        match repeat {
+            Repeat::Never => None,
+            Repeat::Every(pause) => Some(self.said_s + pause.as_secs_f64().max(PAUSE_S.0)),
+            Repeat::Growing(_) if self.reminders >= REMINDERS => None,
+            Repeat::Growing(factor) => {
+                let age = (self.said_s - self.finding.since_s).max(REMIND_FROM_S);
+                let then = self.finding.since_s + age * factor;
+                Some(then.max(self.said_s + REMIND_FROM_S))
+            }
+        }
+    }
+}
+
+/// How a finding behaved in this run.
+#[derive(Debug, Default)]
+struct Habit {
+    raises: u32,
+    /// How often a raise was told.
+    told: u32,
+    /// When that was last done.
+    said_s: Option<f64>,
+}
+
+impl Habit {
+    /// Until when it isn't told again.
+    fn pause_s(&self) -> Option<f64> {
+        let over = self.told.checked_sub(FREE_RAISES)?;
+        let pause = PAUSE_S.0 * f64::from(2_u32.saturating_pow(over));
+        Some(self.said_s? + pause.min(PAUSE_S.1))
+    }
+}
+
+/// Decides.
+#[derive(Debug)]
+pub struct Policy {
+    routes: Routes,
+    repeat: Repeat,
+    open: BTreeMap<String, Open>,
+    habits: BTreeMap<String, Habit>,
+    gate: Gate,
+    progress: ProgressState,
+    moved_s: Option<f64>,
+    over: bool,
+}
+
+impl Policy {
+    /// With these channels and routes; `desktop` says whether the desktop hears alarms besides.
+    pub fn new(settings: &TellSettings, desktop: bool) -> Self {
+        Self {
+            routes: Routes::new(settings, desktop),
+            repeat: settings.repeat,
+            open: BTreeMap::new(),
+            habits: BTreeMap::new(),
+            gate: Gate::default(),
+            progress: ProgressState::default(),
+            moved_s: None,
+            over: false,
+        }
+    }
+
+    /// What is to be sent now.
+    pub fn handle(&mut self, at: &Stamp, happening: Happening) -> Vec<Send> {
+        if self.over {
+            return Vec::new();
+        }
+        let mut due = Vec::new();
+        match happening {
+            Happening::Started => {
+                let to = self.routes.of_start();
+                let alert = self.alert(at, About::Started, State::Raised, Severity::Note);
+                due.push(Send { to, alert });
+            }
+            Happening::Progress { now, moved_s } => {
+                self.progress = now;
+                self.moved_s = moved_s;
+            }
+            Happening::Finding {
+                finding,
+                severity,
+                state: FindingState::Raised | FindingState::Updated,
+                awaits_evidence,
+            } => self.holds(at.elapsed_s, finding, severity, awaits_evidence),
+            Happening::Finding { finding, .. } => due.extend(self.cleared(at, finding)),
+            Happening::Evidence { finding, stacks } => {
+                if let Some(open) = self.open.get_mut(&finding) {
+                    open.stacks = stacks;
+                    open.evidence_s = None;
+                }
+            }
+            Happening::Ended(end) => return self.ended(at, end),
+            Happening::Tick => {}
+        }
+        due.extend(self.what_is_due(at, false));
+        self.gate.pass(at.elapsed_s, due)
+    }
+
+    /// When time alone makes something due, in `elapsed_s`.
+    pub fn due_s(&self) -> Option<f64> {
+        if self.over {
+            return None;
+        }
+        let open = self.open.values().flat_map(|open| {
+            let raise = (!self.ignorant(open).is_empty()).then(|| open.ready_s());
+            [raise, open.reminder_s(self.repeat)]
+        });
+        let due = open.chain([self.gate.due_s()]).flatten();
+        due.min_by(f64::total_cmp)
+    }
+
+    /// A finding was raised, or its facts changed.
+    fn holds(&mut self, now_s: f64, finding: Finding, severity: Severity, awaits: bool) {
+        if let Some(open) = self.open.get_mut(&finding.name) {
+            open.finding = finding;
+            // It may become an alarm for somebody who wasn't told.
+            open.severity = severity;
+            return;
+        }
+        let habit = self.habits.entry(finding.name.clone()).or_default();
+        habit.raises += 1;
+        let open = Open {
+            severity,
+            stacks: Vec::new(),
+            evidence_s: awaits.then_some(now_s + EVIDENCE_S),
+            pause_s: habit.pause_s(),
+            told: Vec::new(),
+            said_s: now_s,
+            reminders: 0,
+            finding,
+        };
+        self.open.insert(open.finding.name.clone(), open);
+    }
+
+    /// The end of a finding is told to those who know of it; for others there is nothing to
+    /// take back.
+    fn cleared(&mut self, at: &Stamp, finding: Finding) -> Option<Send> {
+        let open = self.open.remove(&finding.name)?;
+        let unheard = self.gate.forget(&finding.name);
+        let mut to = open.told;
+        to.retain(|channel| !unheard.contains(channel));
+        let about = About::Finding(finding);
+        let alert = self.alert(at, about, State::Cleared, open.severity);
+        Some(Send { to, alert })
+    }
+
+    /// Raises and reminders whose time has come; at the run's end, also those that wait.
+    fn what_is_due(&mut self, at: &Stamp, last: bool) -> Vec<Send> {
+        let names: Vec<String> = self.open.keys().cloned().collect();
+        let mut due = Vec::new();
+        for name in names {
+            let Some(mut open) = self.open.remove(&name) else {
+                continue;
+            };
+            due.extend(self.say(at, &mut open, last));
+            self.open.insert(name, open);
+        }
+        due
+    }
+
+    fn say(&mut self, at: &Stamp, open: &mut Open, last: bool) -> Option<Send> {
+        let now_s = at.elapsed_s;
+        let new = self.ignorant(open);
+        if !new.is_empty() && (last || open.ready_s() <= now_s) {
+            open.told.extend(new.iter().cloned());
+            open.told.sort();
+            open.said_s = now_s;
+            if let Some(habit) = self.habits.get_mut(&open.finding.name) {
+                habit.told += 1;
+                habit.said_s = Some(now_s);
+            }
+            return Some(self.send(at, open, State::Raised, new));
+        }
+        if open.reminder_s(self.repeat).is_some_and(|s| s <= now_s) {
+            open.reminders += 1;
+            open.said_s = now_s;
+            return Some(self.send(at, open, State::Reminded, open.told.clone()));
+        }
+        None
+    }
+
+    /// Who should know that it holds, and doesn't. What another finding explains is no alarm.
+    fn ignorant(&self, open: &Open) -> Vec<String> {
+        if open.finding.because.is_some() {
+            return Vec::new();
+        }
+        let mut to = self.routes.of_finding(&open.finding.name, open.severity);
+        to.retain(|channel| !open.told.contains(channel));
+        to
+    }
+
+    fn send(&self, at: &Stamp, open: &Open, state: State, to: Vec<String>) -> Send {
+        let about = About::Finding(open.finding.clone());
+        let mut alert = self.alert(at, about, state, open.severity);
+        alert.stacks.clone_from(&open.stacks);
+        let habit = self.habits.get(&open.finding.name);
+        alert.times = habit.map_or(1, |habit| habit.raises);
+        Send { to, alert }
+    }
+
+    fn alert(&self, at: &Stamp, about: About, state: State, severity: Severity) -> Alert {
+        let age_s = self
+            .moved_s
+            .map(|moved_s| (at.elapsed_s - moved_s).max(0.0));
+        Alert {
+            about,
+            state,
+            severity,
+            time: at.time.clone(),
+            elapsed_s: at.elapsed_s,
+            progress: Progress::new(&self.progress, age_s),
+            stacks: Vec::new(),
+            times: 1,
+            others: Vec::new(),
+            more: 0,
+        }
+    }
+
+    fn ended(&mut self, at: &Stamp, end: End) -> Vec<Send> {
+        self.over = true;
+        let due = self.what_is_due(at, true);
+        let mut all = self.gate.last(due);
+        let severity = if end.is_well() {
+            Severity::Note
+        } else {
+            Severity::Warning
+        };
+        let to = self.routes.of_end(end.is_well());
+        let alert = self.alert(at, About::Finished(end), State::Raised, severity);
+        all.push(Send { to, alert });
+        all.retain(|send| !send.to.is_empty());
+        all
+    }
+}

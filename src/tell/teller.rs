@@ -1,0 +1,333 @@
+//! The thread that tells: it hears what happens, asks the policy, and has the channels send.
+//!
+//! Owns the inbox and the end. Whoever hands something over never waits, and the end waits no
+//! longer than it is told; a thread that hangs is left behind.
+
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel as std_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::task::LocalSet;
+use tokio::time::{Instant, sleep_until};
+
+use crate::model::{AlertState, Event, Programs, Stamp};
+
+use super::alert::RunFacts;
+use super::channel::Channels;
+use super::http::Http;
+use super::letter::Letter;
+use super::outbox::Outbox;
+use super::policy::{Happening, Policy, Send as Outgoing};
+use super::worker::{Fate, Shared, Worker};
+
+/// Happenings that may wait for the policy.
+const INBOX: usize = 1024;
+/// Alerts that may wait for a channel.
+const QUEUE: usize = 64;
+/// Of the time for the end, what is left for keeping what was not sent.
+const RESERVE: Duration = Duration::from_millis(500);
+
+/// The run as the teller needs it.
+pub struct Edges {
+    /// The run's clock.
+    pub clock: Box<dyn Fn() -> Stamp + Send>,
+    /// Gets an `alert` event for what became of each alert on each channel, and `dropped` for
+    /// what was lost before. Called from the teller's thread; must not wait.
+    pub report: Box<dyn Fn(Event) + Send>,
+    /// Who runs programs that are no part of the job.
+    pub programs: Arc<dyn Programs>,
+    /// Where what can't be sent is kept.
+    pub outbox: Option<Outbox>,
+}
+
+/// What became of all alerts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Delivered.
+    pub sent: u32,
+    /// Given up.
+    pub failed: u32,
+    /// Kept for `gpuwatch alert flush`.
+    pub kept: u32,
+    /// The first that did not arrive: `team: no answer`.
+    pub first_why: Option<String>,
+    /// Whether the teller was still at work when the time was up.
+    pub late: bool,
+}
+
+impl Told {
+    /// One sentence for the summary, if not everything arrived.
+    pub fn problem(&self) -> Option<String> {
+        let lost = self.failed + self.kept;
+        let why = self.first_why.as_deref().unwrap_or("no time was left");
+        if self.late && lost == 0 {
+            return Some("alerts may be missing: sending them took too long".to_owned());
+        }
+        let noun = if lost == 1 { "alert" } else { "alerts" };
+        match (lost, self.kept) {
+            (0, _) => None,
+            (lost, 0) => Some(format!("{lost} {noun} not sent ({why})")),
+            (lost, _) => Some(format!(
+                "{lost} {noun} not sent ({why}): 'gpuwatch alert flush' sends what is kept"
+            )),
+        }
+    }
+}
+
+enum Word {
+    Happened(Happening),
+    Facts(Box<RunFacts>),
+}
+
+/// A way to the teller; copies are cheap.
+#[derive(Clone)]
+pub struct Inlet {
+    words: Option<mpsc::Sender<Word>>,
+    lost: Arc<AtomicU64>,
+}
+
+impl Inlet {
+    /// Something happened. Never waits: what finds the inbox full is counted.
+    pub fn tell(&self, happening: Happening) {
+        self.put(Word::Happened(happening));
+    }
+
+    /// More is known of the run.
+    pub fn know(&self, run: RunFacts) {
+        self.put(Word::Facts(Box::new(run)));
+    }
+
+    fn put(&self, word: Word) {
+        let Some(words) = &self.words else { return };
+        if let Err(mpsc::error::TrySendError::Full(_)) = words.try_send(word) {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The teller of one run.
+pub struct Teller {
+    inlet: Inlet,
+    end: watch::Sender<Option<Instant>>,
+    done: Option<Receiver<()>>,
+    told: Arc<Mutex<Told>>,
+}
+
+impl Teller {
+    /// Starts its thread; without a channel there is none, and nothing is ever told.
+    ///
+    /// # Errors
+    /// No thread can be had.
+    pub fn start(channels: Channels, run: RunFacts, edges: Edges) -> std::io::Result<Self> {
+        let (end, until) = watch::channel(None);
+        let told = Arc::new(Mutex::new(Told::default()));
+        let lost = Arc::new(AtomicU64::new(0));
+        if channels.is_empty() {
+            let inlet = Inlet { words: None, lost };
+            return Ok(Self {
+                inlet,
+                end,
+                done: None,
+                told,
+            });
+        }
+        let (words, inbox) = mpsc::channel(INBOX);
+        let (finished, done) = std_channel();
+        let desk = Desk {
+            inbox,
+            run,
+            end: until,
+            lost: Arc::clone(&lost),
+            told: Arc::clone(&told),
+        };
+        thread::Builder::new()
+            .name("teller".to_owned())
+            .spawn(move || {
+                desk.work(channels, edges);
+                // Nobody waits any more if the time was up.
+                let _ = finished.send(());
+            })?;
+        Ok(Self {
+            inlet: Inlet {
+                words: Some(words),
+                lost,
+            },
+            end,
+            done: Some(done),
+            told,
+        })
+    }
+
+    /// A way to it for another thread.
+    pub fn inlet(&self) -> Inlet {
+        self.inlet.clone()
+    }
+
+    /// Something happened. Never waits.
+    pub fn tell(&self, happening: Happening) {
+        self.inlet.tell(happening);
+    }
+
+    /// The end: what was handed over before is still sent, within this time in all (DESIGN
+    /// gives it 5 s). `Happening::Ended` comes before.
+    pub fn finish(self, within: Duration) -> Told {
+        let deadline = Instant::now() + within;
+        let reserve = RESERVE.min(within / 4);
+        self.end.send_replace(Some(deadline - reserve));
+        let late = self.done.is_some_and(|done| {
+            let left = deadline.saturating_duration_since(Instant::now());
+            done.recv_timeout(left) == Err(RecvTimeoutError::Timeout)
+        });
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        Told {
+            late,
+            ..told.clone()
+        }
+    }
+}
+
+/// What the thread works with.
+struct Desk {
+    inbox: mpsc::Receiver<Word>,
+    run: RunFacts,
+    end: watch::Receiver<Option<Instant>>,
+    lost: Arc<AtomicU64>,
+    told: Arc<Mutex<Told>>,
+}
+
+/// The channels at work.
+type Queues = Vec<(Rc<Worker>, mpsc::Sender<Letter>)>;
+
+impl Desk {
+    fn work(self, channels: Channels, edges: Edges) {
+        let made = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let Ok(runtime) = made else {
+            (edges.report)(Event::Dropped {
+                what: "alerts".to_owned(),
+                n: 1,
+            });
+            return;
+        };
+        LocalSet::new().block_on(&runtime, self.listen(channels, edges));
+        // A name that is being looked up, or a program that hangs, holds nothing up.
+        runtime.shutdown_background();
+    }
+
+    async fn listen(mut self, channels: Channels, edges: Edges) {
+        let mut policy = Policy::new(&channels.settings, channels.desktop);
+        let tongue = channels.tongue;
+        let report: Rc<dyn Fn(Event)> = Rc::new(edges.report);
+        let shared = self.shared(&report, edges.programs, edges.outbox);
+        let mut queues = Vec::new();
+        let mut workers = Vec::new();
+        for (name, means) in channels.means {
+            let worker = Rc::new(Worker {
+                name,
+                means,
+                shared: Rc::clone(&shared),
+            });
+            let (queue, inbox) = mpsc::channel(QUEUE);
+            workers.push(tokio::task::spawn_local(Rc::clone(&worker).run(inbox)));
+            queues.push((worker, queue));
+        }
+        while let Some(word) = self.next(&policy, &edges.clock).await {
+            match word {
+                Word::Happened(happening) => {
+                    for outgoing in policy.handle(&(edges.clock)(), happening) {
+                        let letter = Letter::new(outgoing.alert.clone(), self.run.clone(), tongue);
+                        hand_out(&outgoing, &letter, &queues);
+                    }
+                }
+                Word::Facts(run) => self.run = *run,
+            }
+        }
+        drop(queues);
+        for worker in workers {
+            // One that panicked has nothing to say.
+            let _ = worker.await;
+        }
+        let n = self.lost.load(Ordering::Relaxed);
+        if n > 0 {
+            report(Event::Dropped {
+                what: "alerts".to_owned(),
+                n,
+            });
+        }
+    }
+
+    /// What comes next; `None` when the run has ended and all that was handed over before is
+    /// heard.
+    async fn next(&mut self, policy: &Policy, clock: &dyn Fn() -> Stamp) -> Option<Word> {
+        let due = policy.due_s().map_or_else(far_away, |due_s| {
+            let left_s = (due_s - clock().elapsed_s).clamp(0.0, 3600.0);
+            Instant::now() + Duration::from_secs_f64(left_s)
+        });
+        tokio::select! {
+            biased;
+            word = self.inbox.recv() => word,
+            _ = self.end.wait_for(Option::is_some) => self.inbox.try_recv().ok(),
+            () = sleep_until(due) => Some(Word::Happened(Happening::Tick)),
+        }
+    }
+
+    fn shared(
+        &self,
+        report: &Rc<dyn Fn(Event)>,
+        programs: Arc<dyn Programs>,
+        outbox: Option<Outbox>,
+    ) -> Rc<Shared> {
+        let (report, told) = (Rc::clone(report), Arc::clone(&self.told));
+        Rc::new(Shared {
+            http: Http::default(),
+            programs,
+            outbox,
+            end: self.end.clone(),
+            report: Box::new(move |fate| {
+                count(&told, &fate);
+                report(Event::Alert {
+                    channel: fate.channel,
+                    about: fate.about,
+                    state: fate.state,
+                    why: fate.why,
+                });
+            }),
+        })
+    }
+}
+
+/// Puts a letter into the queues of its channels; one whose queue is full has its alert kept.
+fn hand_out(outgoing: &Outgoing, letter: &Letter, queues: &Queues) {
+    for (worker, queue) in queues {
+        if !outgoing.to.contains(&worker.name) {
+            continue;
+        }
+        if let Err(error) = queue.try_send(letter.clone()) {
+            let why = "too many alerts wait for this channel";
+            worker.settle(error.into_inner(), Err(super::failure::Failure::later(why)));
+        }
+    }
+}
+
+fn count(told: &Mutex<Told>, fate: &Fate) {
+    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+    match fate.state {
+        AlertState::Sent => told.sent += 1,
+        AlertState::Failed => told.failed += 1,
+        AlertState::Kept => told.kept += 1,
+    }
+    if let Some(why) = &fate.why {
+        told.first_why
+            .get_or_insert_with(|| format!("{}: {why}", fate.channel));
+    }
+}
+
+/// As long as makes no difference.
+fn far_away() -> Instant {
+    Instant::now() + Duration::from_secs(86_400)
+}

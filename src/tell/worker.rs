@@ -1,0 +1,208 @@
+//! One channel at work: alert after alert, each tried until it arrived, can't, or the run ends.
+//!
+//! Owns retries and their pauses. Must not know what is in an alert.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+
+use crate::model::{AlertState, Programs};
+
+use super::channel::Means;
+use super::failure::{Failure, Next};
+use super::http::Http;
+use super::letter::Letter;
+use super::outbox::{Kept, Outbox};
+
+/// The first and the longest pause between two tries.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// The pause between two tries while the run ends.
+const HURRY: Duration = Duration::from_millis(500);
+/// After so many tries (about seven minutes) an alert is old news, and is kept.
+const TRIES: u32 = 12;
+
+/// What became of an alert on a channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fate {
+    /// The channel's name.
+    pub channel: String,
+    /// The finding's name, or `run.finished`.
+    pub about: String,
+    /// Sent, failed, kept.
+    pub state: AlertState,
+    /// Why not.
+    pub why: Option<String>,
+}
+
+/// What all channels share.
+pub struct Shared {
+    /// Clients.
+    pub http: Http,
+    /// Who runs programs.
+    pub programs: Arc<dyn Programs>,
+    /// Where what can't be sent is kept.
+    pub outbox: Option<Outbox>,
+    /// When everything must be over; none before the run ends.
+    pub end: watch::Receiver<Option<Instant>>,
+    /// Who is told what became of alerts.
+    pub report: Box<dyn Fn(Fate)>,
+}
+
+/// A channel and its name.
+pub struct Worker {
+    /// As the profile calls it.
+    pub name: String,
+    /// How it sends.
+    pub means: Means,
+    /// What all channels share.
+    pub shared: Rc<Shared>,
+}
+
+impl Worker {
+    /// Sends what comes, until nothing more does.
+    pub async fn run(self: Rc<Self>, mut inbox: mpsc::Receiver<Letter>) {
+        let mut closed = None;
+        while let Some(letter) = inbox.recv().await {
+            let result = match &closed {
+                Some(why) => Err(Failure::never(String::clone(why))),
+                None => self.deliver(&letter).await,
+            };
+            if let Err(failure) = &result
+                && failure.next == Next::Closed
+            {
+                closed = Some(failure.why.clone());
+            }
+            self.settle(letter, result);
+        }
+    }
+
+    /// Tells what became of it, and keeps what may arrive another time.
+    pub fn settle(&self, letter: Letter, result: Result<(), Failure>) {
+        let about = letter.alert.subject().to_owned();
+        let (state, why) = match result {
+            Ok(()) => (AlertState::Sent, None),
+            Err(Failure {
+                why,
+                next: Next::Later(_),
+            }) => {
+                if self.keep(letter, &why) {
+                    (AlertState::Kept, Some(why))
+                } else {
+                    let why = format!("{why}; it could not be kept either");
+                    (AlertState::Failed, Some(why))
+                }
+            }
+            Err(failure) => (AlertState::Failed, Some(failure.why)),
+        };
+        (self.shared.report)(Fate {
+            channel: self.name.clone(),
+            about,
+            state,
+            why,
+        });
+    }
+
+    fn keep(&self, letter: Letter, why: &str) -> bool {
+        let kept = Kept::new(&self.name, self.means.kind(), why, letter);
+        let outbox = self.shared.outbox.as_ref();
+        outbox.is_some_and(|outbox| outbox.keep(&kept).is_ok())
+    }
+
+    async fn deliver(&self, letter: &Letter) -> Result<(), Failure> {
+        let mut tries = 0;
+        loop {
+            let failure = match self.once(letter).await {
+                Ok(()) => return Ok(()),
+                Err(failure) => failure,
+            };
+            let Next::Later(wait) = failure.next else {
+                return Err(failure);
+            };
+            tries += 1;
+            if tries == TRIES || !self.pause(tries, wait).await {
+                return Err(failure);
+            }
+        }
+    }
+
+    /// One try, which the end of the run cuts short.
+    async fn once(&self, letter: &Letter) -> Result<(), Failure> {
+        let Shared { http, programs, .. } = &*self.shared;
+        tokio::select! {
+            biased;
+            result = self.means.send(http, programs, letter) => result,
+            () = self.over() => Err(match &self.means {
+                // It may have done its work: it must not be run twice.
+                Means::Command(_) => Failure::never("it was still running when the run had ended"),
+                _ => Failure::later("there was no answer when the run had ended"),
+            }),
+        }
+    }
+
+    /// Waits before the next try; false if there will be none, because the run ends before.
+    async fn pause(&self, tries: u32, wait: Option<Duration>) -> bool {
+        let now = Instant::now();
+        let ending = self.shared.end.borrow().is_some();
+        let then = match wait {
+            // Never early, and not all at once.
+            Some(wait) => now + wait + wait.mul_f64(fastrand::f64() * 0.1).min(PAUSE.0),
+            None if ending => now + HURRY,
+            None => now + backoff(tries, fastrand::f64()),
+        };
+        let mut end = self.shared.end.clone();
+        let too_late = |end: Option<Instant>| end.is_some_and(|end| then >= end);
+        if too_late(*end.borrow()) {
+            return false;
+        }
+        tokio::select! {
+            () = sleep_until(then) => true,
+            end = end.wait_for(Option::is_some), if !ending => {
+                // Without an end there is nobody left who could say one.
+                let Ok(end) = end.map(|end| *end) else { return false };
+                match wait {
+                    // Our own pause is cut short: there is little time left.
+                    None => true,
+                    Some(_) if too_late(end) => false,
+                    Some(_) => {
+                        sleep_until(then).await;
+                        true
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends when the time after the run's end is up.
+    async fn over(&self) {
+        let mut end = self.shared.end.clone();
+        let end = end.wait_for(Option::is_some).await.map_or(None, |end| *end);
+        match end {
+            Some(end) => sleep_until(end).await,
+            // Nobody will ever say so.
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Doubles up to a cap; between half of it and all of it, so that many don't come at once.
+/// `random` is from 0 to 1.
+fn backoff(tries: u32, random: f64) -> Duration {
+    let doubled = PAUSE.0.saturating_mul(2_u32.saturating_pow(tries - 1));
+    doubled.min(PAUSE.1).mul_f64(0.5 + random / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_cap_and_differ() {
+        assert_eq!(backoff(1, 1.0), Duration::from_secs(1));
+        assert_eq!(backoff(1, 0.0), Duration::from_millis(500));
+        assert_eq!(backoff(4, 1.0), Duration::from_secs(8));
+        assert_eq!(backoff(40, 1.0), Duration::from_secs(60));
+    }
+}

@@ -1,0 +1,24 @@
+//! Alerts, from outside: real servers, a real bus, real programs.
+//!
+//! The teller is used as the supervisor uses it; `gpuwatch alert` as a person does.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "tests fail by panicking"
+)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod alert;
+mod bot;
+mod command;
+mod desktop;
+mod end;
+mod harness;
+mod mail;
+mod redirects;
+mod retries;
+mod stacks;
+mod webhook;
