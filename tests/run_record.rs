@@ -195,6 +195,11 @@ fn a_run_can_be_looked_at_while_it_lasts() {
         )
         .start();
     live.wait_for_out("up");
+    // The command doesn't wait for its record.
+    wait_until("its record is there", || {
+        let show = sandbox.gpuwatch(&["show", "going", "--json"]).run();
+        show.code() == Some(0)
+    });
     let shown = json(&sandbox.gpuwatch(&["show", "going", "--json"]).run());
     assert_eq!(shown["state"], "running");
     assert!(shown["exit"]["code"].is_null() && shown["exit"]["signal"].is_null());
