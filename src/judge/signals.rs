@@ -122,10 +122,7 @@ impl Signals {
             self.acts.push(self.now.own_s - self.acted.own_s);
             self.acted = self.now;
         }
-        let all = self.gpus.iter().filter(|g| g.held != Some(false));
-        let spins = all.clone().any(|g| g.does == Does::Spins)
-            && all.clone().all(|g| g.does == Does::Spins);
-        self.spin.push(spins);
+        self.spin.push(self.all_spin());
         self.spinning = match self.spinning {
             Some(since) if self.spin.is_on() => Some(since),
             _ => self.spin.is_on().then_some(self.now),
@@ -231,7 +228,7 @@ impl Signals {
         self.gpu_active = by_gpu > 0;
         let job = &sample.job;
         self.cores = job.cpu_cores.get();
-        let loops = self.gpus.iter().filter(|g| g.waits).count() as f64;
+        let loops = self.waiting_loops();
         let cores = self.cores.unwrap_or_default() - SPIN_CORES * loops;
         let (read, written) = (job.read_mb_s.get(), job.write_mb_s.get());
         let io = [read, written].into_iter().flatten();
@@ -249,6 +246,29 @@ impl Signals {
         let hard = cores >= 1.0 || mb_s > 10.0 * IO_MB_S || change > 10.0 * RSS_MIB_S;
         let little = cores >= CORES || mb_s > IO_MB_S || change > RSS_MIB_S || forks > 0;
         by_gpu.max(if hard { 2 } else { u8::from(little) })
+    }
+
+    /// Busy cores that may be loops which wait for the GPU. Where its use isn't told, one loop
+    /// looks like any work on one core; that every rank of several has one is no chance.
+    fn waiting_loops(&self) -> f64 {
+        let waits = self.gpus.iter().filter(|g| g.waits).count();
+        let spins = self.gpus.iter().filter(|g| g.does == Does::Spins).count();
+        let loops = if waits >= 2 { waits } else { spins.min(waits) };
+        loops as f64
+    }
+
+    fn all_spin(&self) -> bool {
+        let mut ours = self
+            .gpus
+            .iter()
+            .filter(|g| g.held != Some(false))
+            .peekable();
+        let n = ours.clone().count() as f64;
+        let one_core_each = n >= 2.0
+            && self
+                .cores
+                .is_some_and(|c| (0.7 * n..=SPIN_CORES * n).contains(&c));
+        ours.peek().is_some() && ours.all(|g| g.does == Does::Spins || g.waits && one_core_each)
     }
 
     fn look_at_progress(&mut self, progress: &ProgressState) {

@@ -89,7 +89,13 @@ fn of_finding(finding: &Finding) -> Cause {
 
 /// What goes wrong by itself.
 fn initiating(line: &Told) -> Option<Cause> {
-    let (name, advice) = match line.kind {
+    let (name, advice) = of_machine(line.kind).or_else(|| of_program(line.kind))?;
+    Some(Cause::new(name, line.at_s, advice))
+}
+
+/// Memory, disks, drivers.
+fn of_machine(kind: Kind) -> Option<(&'static str, &'static str)> {
+    Some(match kind {
         kind if kind.is_oom() || kind == Kind::HostMemory => ("oom", oom_advice(kind)),
         Kind::KernelOom => (
             "host-oom",
@@ -98,22 +104,6 @@ fn initiating(line: &Told) -> Option<Cause> {
         Kind::LoaderOom => (
             "loader-killed",
             "A DataLoader worker was killed, for main memory as a rule: fewer workers, a smaller prefetch_factor, or more memory for the job.",
-        ),
-        Kind::DeviceAssert => (
-            "device-assert",
-            "An assertion on the GPU failed, usually a label or index out of range: run one batch on the CPU, where the message names the line.",
-        ),
-        Kind::IllegalAccess => (
-            "illegal-access",
-            "A kernel touched memory that isn't there: a bug in the program or an extension. CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer finds the operation.",
-        ),
-        Kind::SharedMemory => (
-            "shared-memory",
-            "/dev/shm is full: in a container --ipc=host or --shm-size=8g; else fewer DataLoader workers, or sharing by file_system.",
-        ),
-        Kind::LoaderKilled => (
-            "loader-killed",
-            "A DataLoader worker died: num_workers=0 shows its own error; a crash in a decoder or too little memory is the usual cause.",
         ),
         Kind::Disk => (
             "disk",
@@ -139,6 +129,29 @@ fn initiating(line: &Told) -> Option<Cause> {
             "cpu-build",
             "The installed PyTorch has no CUDA support: install it from the CUDA index (https://download.pytorch.org/whl/cu126).",
         ),
+        Kind::SharedMemory => (
+            "shared-memory",
+            "/dev/shm is full: in a container --ipc=host or --shm-size=8g; else fewer DataLoader workers, or sharing by file_system.",
+        ),
+        _ => return None,
+    })
+}
+
+/// The program's own faults.
+fn of_program(kind: Kind) -> Option<(&'static str, &'static str)> {
+    Some(match kind {
+        Kind::DeviceAssert => (
+            "device-assert",
+            "An assertion on the GPU failed, usually a label or index out of range: run one batch on the CPU, where the message names the line.",
+        ),
+        Kind::IllegalAccess => (
+            "illegal-access",
+            "A kernel touched memory that isn't there: a bug in the program or an extension. CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer finds the operation.",
+        ),
+        Kind::LoaderKilled => (
+            "loader-killed",
+            "A DataLoader worker died: num_workers=0 shows its own error; a crash in a decoder or too little memory is the usual cause.",
+        ),
         Kind::Segfault => (
             "segfault",
             "The program died of a wrong memory access in native code: PYTHONFAULTHANDLER=1 shows the Python line; check extensions whose versions don't fit.",
@@ -148,8 +161,7 @@ fn initiating(line: &Told) -> Option<Cause> {
             "The program stopped because its loss is no number: a lower learning rate, gradient clipping, bf16 instead of fp16.",
         ),
         _ => return None,
-    };
-    Some(Cause::new(name, line.at_s, advice))
+    })
 }
 
 /// What usually follows from something else, of which nothing is known here.
