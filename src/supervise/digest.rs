@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use crate::launch::relay;
 use crate::model::{Event, Mark, Phase, ProgressChange, Stream};
+use crate::read::fingerprint::Lines;
 use crate::read::{Layout, Milestones, ProgressReader};
 
 use super::clock::RunClock;
@@ -48,6 +49,7 @@ impl Digest {
         };
         let mut reader = ProgressReader::new(layout(Stream::Out), layout(Stream::Err));
         let mut milestones = Milestones::default();
+        let mut lines = Lines::new();
         loop {
             let taken = self.ring.take();
             self.follow_sizes(&mut reader);
@@ -57,6 +59,7 @@ impl Digest {
                 if left < LAST_BYTES || !self.hurry.load(Ordering::Relaxed) {
                     self.read(&mut reader, &mut milestones, &piece);
                 }
+                self.notice(&mut lines, &piece);
                 self.desk.output(piece.bytes, piece.lost_before);
             }
             self.desk.output_lost(taken.lost);
@@ -76,6 +79,15 @@ impl Digest {
         if !marks.is_empty() {
             self.progress.shown(reader.state());
             self.announce(milestones, &marks, piece.at);
+        }
+    }
+
+    /// Lines that the judge cares about.
+    fn notice(&self, lines: &mut Lines, piece: &Piece) {
+        let stream = piece.stream;
+        for text in lines.feed(stream, &piece.bytes) {
+            self.desk
+                .event(self.clock.at(piece.at), Event::Line { stream, text });
         }
     }
 

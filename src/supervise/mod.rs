@@ -3,6 +3,7 @@
 //! Owns the order of things, the shutdown order above all. The one place that knows every
 //! room but `cli`.
 
+mod alarm;
 mod beside;
 mod clock;
 mod digest;

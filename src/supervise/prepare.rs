@@ -7,11 +7,13 @@ use std::path::Path;
 
 use crate::launch::signals::Arrivals;
 use crate::launch::streams::Streams;
+use crate::model::{Switch, TellSettings};
 use crate::plan::env::{self, Chosen, EnvChange, EnvInputs, RecordPaths};
 use crate::plan::{argv, run_name};
 use crate::record::{RecordError, RunDir, root_for_writing, run_dir, run_id};
 use crate::report::text::clean;
 use crate::sys::signals::Mask;
+use crate::tell::Channels;
 
 use super::beside::Beside;
 use super::clock::wall_now;
@@ -32,6 +34,8 @@ pub struct Prepared {
     pub env: Vec<EnvChange>,
     /// Which GPUs.
     pub placement: Placement,
+    /// Whom alerts go to.
+    pub channels: Channels,
     /// What went wrong so far, for the summary.
     pub notes: Vec<String>,
 }
@@ -66,6 +70,7 @@ pub fn prepare(
         .clone()
         .unwrap_or_else(|| run_name(&request.argv));
     notes.extend(unheeded(&request));
+    let channels = channels(&request).map_err(Unstarted::Refused)?;
     // Wrong places are refused before anybody waits for a driver.
     let (id, dir) = record_place(&request, &name, &mut notes).map_err(Unstarted::Refused)?;
     match placement::place(&request, beside, arrivals) {
@@ -84,6 +89,7 @@ pub fn prepare(
                 dir,
                 env,
                 placement,
+                channels,
                 notes,
             })
         }
@@ -92,6 +98,21 @@ pub fn prepare(
             Err(unplaced.into())
         }
     }
+}
+
+/// Whom alerts go to. Inside another run nobody: the outer one tells.
+fn channels(request: &Request) -> Result<Channels, Refused> {
+    let nested = std::env::var_os("GPUWATCH_RUN_ID").is_some();
+    let settings = request.settings.tell.clone();
+    let told = if nested {
+        TellSettings {
+            desktop: Switch::Off,
+            ..TellSettings::default()
+        }
+    } else {
+        settings
+    };
+    Channels::open(told).map_err(|error| Refused::own(error.to_string()))
 }
 
 /// A setting that does nothing yet must not look as if it did.

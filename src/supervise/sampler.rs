@@ -18,6 +18,7 @@ use crate::observe::{HostReader, JobTick, JobTree, ProcFs, cgroup_root};
 use crate::report::Leftover;
 use crate::sys::streams::standard;
 
+use super::alarm::Job;
 use super::beside::Beside;
 use super::clock::{Drift, RunClock};
 use super::follow::Follower;
@@ -60,6 +61,8 @@ pub struct Setup {
     pub interval: Duration,
     /// Children of ours that are no part of the job, as they come.
     pub own: Arc<Mutex<Vec<u32>>>,
+    /// Where the job's processes are told.
+    pub job: Job,
     /// The relays.
     pub relays: Vec<Arc<relay::Progress>>,
     /// Where training stands.
@@ -274,6 +277,11 @@ impl Sampler {
         let gpus = gpus.unwrap_or_else(|| self.watched.iter().map(ledger::unread).collect());
         let elapsed_s = self.setup.clock.elapsed_s(self.last);
         let job = self.look_at_job(elapsed_s);
+        self.setup
+            .job
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone_from(&job.pids);
         let host = self.host.tick(elapsed_s);
         if let Some(follower) = &mut self.setup.follower {
             follower.look(&self.setup.progress);

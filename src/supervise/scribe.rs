@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use crate::act::stacks::Evidence;
+use crate::judge::{self, Input, Judge};
 use crate::model::{
     Event, GitState, GpuInfo, Inventory, Logged, ProgressState, RunRecord, RunState, Sample,
     SourceState, Stamp,
@@ -15,8 +18,13 @@ use crate::record::{
     SummaryBuilder, index, rounded,
 };
 use crate::report::{Kept, Leftover, Notes, summary};
+use crate::tell::{self, Happening, Teller};
 
+use super::alarm::Alarm;
 use super::state::End;
+
+/// What the last alerts may take.
+pub const TELLING: Duration = Duration::from_secs(4);
 
 /// Entries that may wait for the disk: a minute and more of a lively run.
 const ENTRIES: usize = 4096;
@@ -37,6 +45,8 @@ pub enum Entry {
     Attribution(String),
     /// The work tree's state.
     Git(GitState),
+    /// What `act` found out about a finding.
+    Evidence(Box<(String, Evidence)>),
     /// A sentence for the summary.
     Problem(String),
     /// Somebody asked the run to end.
@@ -146,6 +156,9 @@ pub struct Scribe {
     problems: Vec<String>,
     last_stamp: Stamp,
     words: LastWords,
+    judge: Judge,
+    alarm: Alarm,
+    teller: Option<Teller>,
 }
 
 struct Files {
@@ -175,8 +188,12 @@ impl Scribe {
         record: RunRecord,
         problems: Vec<String>,
         words: LastWords,
+        (judge, alarm, teller): (Judge, Alarm, Option<Teller>),
     ) -> Self {
         Self {
+            judge,
+            alarm,
+            teller,
             dir,
             at_home,
             record,
@@ -196,7 +213,7 @@ impl Scribe {
             match entry {
                 Entry::Final(last) => {
                     self.say_lost(tray);
-                    self.close(*last);
+                    self.close(*last, tray);
                     return;
                 }
                 other => self.take(other, tray),
@@ -220,6 +237,7 @@ impl Scribe {
             Entry::Output(bytes, lost_before) => {
                 tray.held.fetch_sub(bytes.len(), Ordering::Relaxed);
                 self.output_lost(lost_before);
+                self.alarm.printed(&bytes);
                 self.write("output.log", |files| files.output.write(&bytes));
             }
             Entry::Sample(sample) => self.sample(&sample),
@@ -227,6 +245,7 @@ impl Scribe {
             Entry::Gpus(found) => self.gpus(*found),
             Entry::Attribution(text) => self.record.attribution = Some(text),
             Entry::Git(git) => self.record.git = Some(git),
+            Entry::Evidence(answer) => self.evidence(&answer.0, answer.1),
             Entry::Problem(text) => self.problem(text),
             Entry::Cancelling => {
                 self.record.state = RunState::Cancelled;
@@ -238,9 +257,14 @@ impl Scribe {
     }
 
     fn sample(&mut self, sample: &Sample) {
+        let sample = rounded(sample);
         self.last_stamp.clone_from(&sample.stamp);
-        self.summary.absorb(&rounded(sample));
-        self.write("samples.csv", |files| files.samples.append(sample));
+        self.summary.absorb(&sample);
+        self.write("samples.csv", |files| files.samples.append(&sample));
+        self.alarm
+            .progress(&sample.progress, sample.stamp.elapsed_s);
+        let found = self.judge.step(Input::Sample(&sample));
+        self.found(found);
     }
 
     /// Events come from several threads: one that comes late bears the time of what stands
@@ -251,12 +275,44 @@ impl Scribe {
             stamp.clone_from(&self.last_stamp);
         }
         self.last_stamp.clone_from(&stamp);
-        self.log(&Logged { stamp, event });
+        let logged = Logged { stamp, event };
+        self.log(&logged);
+        let found = self.judge.step(Input::Event(&logged));
+        self.found(found);
     }
 
     fn log(&mut self, logged: &Logged) {
         self.findings.absorb(logged);
         self.write("events.jsonl", |files| files.events.append(logged));
+    }
+
+    /// The judge's word is recorded with the time of what made it speak.
+    fn found(&mut self, findings: Vec<judge::Finding>) {
+        for finding in findings {
+            let stamp = self.last_stamp.clone();
+            let logged = Logged {
+                stamp,
+                event: finding.clone().into(),
+            };
+            self.log(&logged);
+            self.alarm.found(&finding, &logged, &self.record.id);
+        }
+    }
+
+    fn evidence(&mut self, finding: &str, evidence: Evidence) {
+        if let Some(dir) = &self.dir {
+            let result = match dir.write_evidence(&evidence.file_name, &evidence.text) {
+                Ok(path) => path,
+                Err(error) => error.to_string(),
+            };
+            let stamp = self.last_stamp.clone();
+            let what = "stacks".to_owned();
+            self.event(Logged {
+                stamp,
+                event: Event::Action { what, result },
+            });
+        }
+        self.alarm.evidence(finding, evidence.digest);
     }
 
     fn gpus(&mut self, (inventory, watched): (Inventory, Vec<GpuInfo>)) {
@@ -265,7 +321,9 @@ impl Scribe {
         if let Some(files) = &mut self.files {
             files.samples.name_gpus(&watched);
         }
+        self.judge.learn(watched.clone());
         self.record.gpus = watched;
+        self.alarm.know(&self.record);
         self.write_run();
     }
 
@@ -346,20 +404,16 @@ impl Scribe {
         }
     }
 
-    fn close(&mut self, last: Final) {
-        let (code, signal) = (last.end.exit.code, last.end.exit.signal);
-        // Its last line with its true time, although what was printed before was read after it.
-        let stamp = last.ended.clone();
-        self.log(&Logged {
-            stamp,
-            event: Event::Exited { code, signal },
-        });
+    fn close(&mut self, last: Final, tray: &Tray) {
+        let found = self.judge.finish(&last.end.exit, self.last_stamp.elapsed_s);
+        self.found(found);
         let duration = Some(last.ended.elapsed_s);
         self.record.summary = self.summary.finish(duration, &last.progress);
         self.record.ended = Some(last.ended.time);
         self.record.state = last.end.state;
         self.record.exit = last.end.exit;
-        self.record.verdict.outcome = Some(last.end.outcome);
+        self.record.verdict = self.judge.verdict(last.end.outcome, last.end.exit);
+        self.tell_the_end(tray);
         if let Some(files) = self.files.take()
             && let Err(error) = files.output.finish()
         {
@@ -370,6 +424,26 @@ impl Scribe {
         self.index();
         // The index may have something to add.
         self.say(&last.leftovers);
+    }
+
+    /// The last alerts; what becomes of them is recorded.
+    fn tell_the_end(&mut self, tray: &Tray) {
+        let Some(teller) = self.teller.take() else {
+            return;
+        };
+        // Whoever waits for the summary isn't kept from it by a slow server.
+        self.say(&[]);
+        teller.tell(Happening::Ended(tell::End {
+            exit: self.record.exit,
+            verdict: self.record.verdict.clone(),
+        }));
+        let told = teller.finish(TELLING);
+        while let Ok(entry) = tray.inbox.try_recv() {
+            self.take(entry, tray);
+        }
+        if let Some(problem) = told.problem() {
+            self.problem(problem);
+        }
     }
 
     fn say(&self, leftovers: &[Leftover]) {

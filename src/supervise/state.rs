@@ -203,11 +203,16 @@ impl State {
 
     fn child_ended(&mut self, exit: Exit) -> Vec<Action> {
         self.phase = Phase::Draining(exit);
+        let mut actions = vec![Action::Log(Event::Exited {
+            code: exit.code,
+            signal: exit.signal,
+        })];
         if self.relays_ended {
-            self.finish(exit)
+            actions.extend(self.finish(exit));
         } else {
-            vec![Action::Drain]
+            actions.push(Action::Drain);
         }
+        actions
     }
 
     fn finish(&mut self, exit: Exit) -> Vec<Action> {

@@ -12,13 +12,19 @@ use std::time::{Duration, Instant};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use serde_json::{Map, Value};
 
+use crate::act::Commands;
+use crate::judge::{JobFacts, Judge};
 use crate::launch::relay;
-use crate::model::{EnvSetting, Event, GitState, RunRecord, RunState, SourceState, Stream};
+use crate::model::{
+    EnvSetting, Event, GitState, OwnProcesses, RunRecord, RunState, SourceState, Stream,
+};
 use crate::observe::{git_state, identity};
 use crate::plan::{argv, env, job_ids, rules};
 use crate::record::run_dir::PROGRESS_FILE;
 use crate::report::Leftover;
+use crate::tell::{Channels, Edges, Happening, Outbox, RunFacts, Teller};
 
+use super::alarm::{Alarm, Job};
 use super::beside::Beside;
 use super::clock::RunClock;
 use super::digest::Digest;
@@ -27,11 +33,13 @@ use super::prepare::Prepared;
 use super::progress::Progress;
 use super::ring::Ring;
 use super::sampler::{Sampler, Setup};
-use super::scribe::{Desk, Entry, Final, LastWords, Scribe, Tray};
+use super::scribe::{Desk, Entry, Final, LastWords, Scribe, TELLING, Tray};
 use super::state::End;
 
 /// How long the end waits for the last of the output to be read.
 const DIGEST_PATIENCE: Duration = Duration::from_millis(500);
+/// How long the record may take once the child's streams are at their end.
+const LAST_WORDS: Duration = Duration::from_millis(1500);
 /// How long git may take to tell whether the work tree is clean.
 const GIT_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -80,6 +88,8 @@ pub struct Watchers {
     dir: Option<PathBuf>,
     own: Arc<Mutex<Vec<u32>>>,
     hurry: Arc<AtomicBool>,
+    job: Job,
+    patience: Duration,
 }
 
 impl Watchers {
@@ -98,6 +108,11 @@ impl Watchers {
             dir: prepared.dir.as_ref().map(|dir| dir.path().to_owned()),
             own: Arc::default(),
             hurry: Arc::default(),
+            job: Job::default(),
+            patience: match prepared.channels.is_empty() {
+                true => LAST_WORDS,
+                false => LAST_WORDS + TELLING,
+            },
         };
         watchers.log(Event::Started {
             pid: watching.child,
@@ -130,13 +145,36 @@ impl Watchers {
     fn start_scribe(&self, prepared: Prepared, facts: Facts, tray: Tray) -> std::io::Result<()> {
         let (words, done) = (Arc::clone(&self.words), Arc::clone(&self.bells.done));
         let at_home = prepared.request.dir.is_none();
+        let settings = prepared.request.settings;
+        let own = OwnProcesses::from(Arc::clone(&self.own));
+        let (desk, clock, job) = (self.desk.clone(), self.clock.clone(), Arc::clone(&self.job));
         spawn("scribe", move || {
             // Looking up a user or a directory can take as long as a network takes.
             let record = facts.record();
-            Scribe::new(prepared.dir, at_home, record, prepared.notes, words).run(&tray);
+            let judge = Judge::new(settings.judge, settings.rules, JobFacts::of(&record));
+            let teller = start_teller(prepared.channels, &record, &desk, clock, &own);
+            let inlet = teller.as_ref().map(Teller::inlet).unwrap_or_default();
+            inlet.tell(Happening::Started);
+            let main = record.pid.unwrap_or_default();
+            let alarm = Alarm::new(settings.act, inlet, desk, own, job, main);
+            let judging = (judge, alarm, teller);
+            let scribe = Scribe::new(
+                prepared.dir,
+                at_home,
+                record,
+                prepared.notes,
+                words,
+                judging,
+            );
+            scribe.run(&tray);
             // Can only fail if the counter is full, and then it is readable anyway.
             let _ = done.write(1);
         })
+    }
+
+    /// How long the end may take.
+    pub fn patience(&self) -> Duration {
+        self.patience
     }
 
     fn setup(&self, prepared: &Prepared, watching: Watching, progress: Progress) -> Setup {
@@ -148,6 +186,7 @@ impl Watchers {
             beside_pid: watching.beside.as_ref().map(|b| b.sentinel().pid()),
             beside: watching.beside,
             own: Arc::clone(&self.own),
+            job: Arc::clone(&self.job),
             watch: placement.watch.clone(),
             heard: placement.heard.clone(),
             said_unwatched: !placement.said.is_empty() && placement.chosen.is_none(),
@@ -313,6 +352,35 @@ impl Watchers {
             ),
             None => String::new(),
         })
+    }
+}
+
+/// The teller, where there is a channel. Without a thread for it the run goes on untold.
+fn start_teller(
+    channels: Channels,
+    record: &RunRecord,
+    desk: &Desk,
+    clock: RunClock,
+    own: &OwnProcesses,
+) -> Option<Teller> {
+    if channels.is_empty() {
+        return None;
+    }
+    let (events, stamps) = (desk.clone(), clock.clone());
+    let edges = Edges {
+        clock: Box::new(move || clock.now()),
+        report: Box::new(move |event| events.event(stamps.now(), event)),
+        programs: Arc::new(Commands::new(own.clone())),
+        outbox: Outbox::at_home(),
+    };
+    match Teller::start(channels, RunFacts::from(record), edges) {
+        Ok(teller) => Some(teller),
+        Err(error) => {
+            desk.put(Entry::Problem(format!(
+                "nobody is told: no thread to be had: {error}"
+            )));
+            None
+        }
     }
 }
 

@@ -29,9 +29,6 @@ use super::watchers::{Bells, Watchers, Watching};
 pub use super::prepare::dry_run;
 pub use super::request::{Ending, GpuChoice, Refused, Request};
 
-/// How long the record may take once the child's streams are at their end.
-const LAST_WORDS: Duration = Duration::from_millis(1500);
-
 /// How long our line at the start may hold back the command's output.
 const ANNOUNCING: Duration = Duration::from_millis(200);
 
@@ -226,7 +223,7 @@ impl Run {
             }),
         ];
         let limit = self.finishing.map_or(PollTimeout::NONE, |since| {
-            let left = LAST_WORDS.saturating_sub(since.elapsed());
+            let left = self.watchers.patience().saturating_sub(since.elapsed());
             PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::ZERO)
         });
         // Interrupted or not, what follows looks at everything that was reported.
@@ -254,7 +251,7 @@ impl Run {
         }
         if self
             .finishing
-            .is_some_and(|since| since.elapsed() >= LAST_WORDS)
+            .is_some_and(|since| since.elapsed() >= self.watchers.patience())
         {
             happened.push(Happening::Overdue);
         }

@@ -83,8 +83,8 @@ enum Word {
     Facts(Box<RunFacts>),
 }
 
-/// A way to the teller; copies are cheap.
-#[derive(Clone)]
+/// A way to the teller; copies are cheap. The default leads nowhere.
+#[derive(Clone, Default)]
 pub struct Inlet {
     words: Option<mpsc::Sender<Word>>,
     lost: Arc<AtomicU64>,

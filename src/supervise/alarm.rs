@@ -1,0 +1,199 @@
+//! From the judge's word to people: hands findings to `act` and `tell`, and what they answer
+//! back to the scribe. Nothing here waits.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use crate::act::stacks::{self, Evidence};
+use crate::act::{Commands, command};
+use crate::judge;
+use crate::model::{
+    ActSettings, Action, Event, FindingState, Logged, OwnProcesses, Programs, ProgressState,
+    RunRecord, Stamp,
+};
+use crate::observe::ProcFs;
+use crate::report::text::clean;
+use crate::tell::{self, Happening, Inlet, RunFacts};
+
+use super::scribe::{Desk, Entry};
+
+/// Bytes of output of which the last lines are shown.
+const TAIL: usize = 4096;
+/// Lines of it.
+const LAST_LINES: usize = 12;
+
+/// The job's processes, as the sampler saw them last.
+pub type Job = Arc<Mutex<BTreeSet<u32>>>;
+
+/// Whom findings are handed to.
+pub struct Alarm {
+    /// What is done about which finding.
+    pub act: ActSettings,
+    /// The way to the teller, if there is a channel.
+    pub inlet: Inlet,
+    /// Where answers are laid.
+    pub desk: Desk,
+    /// Our own processes.
+    pub own: OwnProcesses,
+    /// The job's.
+    pub job: Job,
+    /// The main one of them.
+    pub main: u32,
+    tail: VecDeque<u8>,
+    moved_s: Option<f64>,
+    stood: Option<ProgressState>,
+}
+
+impl Alarm {
+    /// Nothing has happened yet.
+    pub fn new(
+        act: ActSettings,
+        inlet: Inlet,
+        desk: Desk,
+        own: OwnProcesses,
+        job: Job,
+        main: u32,
+    ) -> Self {
+        let (tail, moved_s, stood) = (VecDeque::new(), None, None);
+        Self {
+            act,
+            inlet,
+            desk,
+            own,
+            job,
+            main,
+            tail,
+            moved_s,
+            stood,
+        }
+    }
+
+    /// This was printed.
+    pub fn printed(&mut self, bytes: &[u8]) {
+        self.tail.extend(&bytes[bytes.len().saturating_sub(TAIL)..]);
+        let surplus = self.tail.len().saturating_sub(TAIL);
+        self.tail.drain(..surplus);
+    }
+
+    /// More is known of the run.
+    pub fn know(&self, record: &RunRecord) {
+        self.inlet.know(RunFacts::from(record));
+    }
+
+    /// Training stands here.
+    pub fn progress(&mut self, now: &ProgressState, elapsed_s: f64) {
+        let place = |p: &ProgressState| (p.epoch, p.step, p.percent);
+        let moved = self
+            .stood
+            .as_ref()
+            .map_or(place(now) != (None, None, None), |before| {
+                place(before) != place(now)
+            });
+        if moved {
+            self.moved_s = Some(elapsed_s);
+        }
+        self.stood = Some(now.clone());
+        let (now, moved_s) = (now.clone(), self.moved_s);
+        self.inlet.tell(Happening::Progress { now, moved_s });
+    }
+
+    /// The judge has said this, and it is recorded so.
+    pub fn found(&self, finding: &judge::Finding, logged: &Logged, run_id: &str) {
+        // What another finding explains, and what isn't new, is told but not acted on.
+        let new = finding.state == FindingState::Raised && finding.because.is_none();
+        let actions = if new { self.act.of(&finding.name) } else { &[] };
+        let mut awaits_evidence = false;
+        for action in actions {
+            match action {
+                Action::Stacks => awaits_evidence |= self.stacks(&finding.name, &logged.stamp),
+                Action::Command(argv) => self.command(argv, logged, run_id),
+            }
+        }
+        self.inlet.tell(Happening::Finding {
+            finding: tell::Finding {
+                name: finding.name.clone(),
+                cause: finding.cause.clone(),
+                because: finding.because.clone(),
+                since_s: finding.since_s,
+                evidence: finding.evidence.clone(),
+                advice: finding.advice.clone(),
+            },
+            severity: finding.severity,
+            state: finding.state,
+            awaits_evidence,
+        });
+    }
+
+    /// Stacks were collected.
+    pub fn evidence(&self, finding: &str, digest: Vec<String>) {
+        let finding = finding.to_owned();
+        self.inlet.tell(Happening::Evidence {
+            finding,
+            stacks: digest,
+        });
+    }
+
+    fn stacks(&self, about: &str, at: &Stamp) -> bool {
+        let mut proc = ProcFs::default();
+        let job = self
+            .job
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let main_first = [self.main]
+            .into_iter()
+            .chain(job.into_iter().filter(|p| *p != self.main));
+        let subjects = main_first
+            .filter_map(|pid| proc.identity(pid).ok())
+            .map(|id| stacks::Subject {
+                pid: id.pid,
+                start: id.start,
+            })
+            .collect();
+        let request = stacks::Request::new(at.clone(), about, subjects, self.last_lines());
+        let (desk, finding) = (self.desk.clone(), about.to_owned());
+        let deliver =
+            move |evidence: Evidence| desk.put(Entry::Evidence(Box::new((finding, evidence))));
+        stacks::start(request, self.own.clone(), deliver).is_ok()
+    }
+
+    fn command(&self, argv: &[String], logged: &Logged, run_id: &str) {
+        let Some(program) = command::on_finding(argv, run_id, logged) else {
+            return;
+        };
+        let (own, desk, stamp) = (self.own.clone(), self.desk.clone(), logged.stamp.clone());
+        let started = thread::Builder::new()
+            .name("command".to_owned())
+            .spawn(move || {
+                let result = match Commands::new(own).run(&program) {
+                    Ok(()) => "ok".to_owned(),
+                    Err(why) => why,
+                };
+                desk.event(
+                    stamp,
+                    Event::Action {
+                        what: "command".to_owned(),
+                        result,
+                    },
+                );
+            });
+        if let Err(error) = started {
+            let text = format!("a command on a finding was not run: {error}");
+            self.desk.put(Entry::Problem(text));
+        }
+    }
+
+    fn last_lines(&self) -> Vec<String> {
+        let bytes: Vec<u8> = self.tail.iter().copied().collect();
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = text
+            .split(['\n', '\r'])
+            .filter(|line| !line.trim().is_empty())
+            .collect();
+        lines[lines.len().saturating_sub(LAST_LINES)..]
+            .iter()
+            .map(|line| clean(line))
+            .collect()
+    }
+}
