@@ -109,9 +109,10 @@ impl Watchers {
             own: Arc::default(),
             hurry: Arc::default(),
             job: Job::default(),
-            patience: match prepared.channels.is_empty() {
-                true => LAST_WORDS,
-                false => LAST_WORDS + TELLING,
+            patience: if prepared.channels.is_empty() {
+                LAST_WORDS
+            } else {
+                LAST_WORDS + TELLING
             },
         };
         watchers.log(Event::Started {
