@@ -184,7 +184,7 @@ fn wrong_usage_starts_nothing() {
     std::fs::write(&blocked, "not a folder").unwrap();
     let inside = format!("{}/runs", blocked.display());
     let touched = sandbox.arg("touched");
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 10] = [
         (&["run"], "command"),
         (&["run", "--"], "command"),
         (
@@ -202,6 +202,15 @@ fn wrong_usage_starts_nothing() {
         ),
         (&["run", "--gpus", "many", "--", "touch", &touched], "many"),
         (&["run", "--dir", &inside, "--", "touch", &touched], &inside),
+        // A directory in which nothing can be made, though it is there; a file in its place.
+        (
+            &["run", "--dir", "/proc/runs", "--", "touch", &touched],
+            "/proc/runs",
+        ),
+        (
+            &["run", "--dir", "/dev/null", "--", "touch", &touched],
+            "/dev/null",
+        ),
     ];
     for (args, names) in cases {
         let ended = sandbox.gpuwatch(args).run();

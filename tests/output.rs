@@ -381,3 +381,36 @@ fn stdin_is_the_callers_own() {
     let out = command.output().unwrap();
     assert_eq!(out.stdout, b"one\ntwo\nthree\n");
 }
+
+#[test]
+fn others_that_write_without_a_pause_hold_up_the_end_for_a_moment_only() {
+    let sandbox = Sandbox::new();
+    // A reader that is slower than they are never finds nothing to read.
+    let script = "yes & echo $! > yes.pid; exit 3";
+    let mut command = sandbox.watched(&["-q"], &["sh", "-c", script]).command();
+    command.stdin(Stdio::null()).stderr(Stdio::null());
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    command.stdout(writer);
+    let mut live = Live::apart(&mut command);
+    drop(command);
+    let reading = std::thread::spawn(move || {
+        let mut chunk = [0; 16 * 1024];
+        while std::io::Read::read(&mut reader, &mut chunk).is_ok_and(|n| n > 0) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    });
+    assert_eq!(live.wait().code(), Some(3));
+    reading.join().unwrap();
+}
+
+#[test]
+fn output_that_cannot_be_written_is_not_lost_in_silence() {
+    // The command has ended well before anybody could tell it.
+    let sandbox = Sandbox::new();
+    let script = "\"$@\" > /dev/full";
+    let job = sandbox.watched(&[], &["echo", "hi"]);
+    let ended = job.under(&["sh", "-c", script, "sh"]).run();
+    let said = ended.own_lines().join("\n");
+    assert!(said.contains("stdout is cut off"), "{said}");
+    assert!(said.contains("No space left on device"), "{said}");
+}

@@ -309,3 +309,34 @@ proptest! {
         prop_assert!(state.overall_pct.is_none_or(|p| (0.0..=100.0).contains(&p)));
     }
 }
+
+/// As Keras does it: back over what was drawn, then the new text, padded to the old width.
+#[test]
+fn a_bar_that_was_once_too_long_for_the_terminal_goes_on() {
+    let layout = Layout::Terminal { cols: 80, rows: 24 };
+    let mut reader = ProgressReader::new(layout, Layout::Plain);
+    let bar = "━".repeat(20);
+    let mut drawn = 0;
+    for step in 1_u32..6 {
+        let pace = if step == 1 {
+            "3:19:48 12s/step"
+        } else {
+            "1s 1ms/step"
+        };
+        let text =
+            format!("{step:>4}/1000 {bar} {pace} - accuracy: 0.5312 - f1: 0.25 - loss: 0.6{step}");
+        let width = text.chars().count();
+        let back = "\x08".repeat(drawn);
+        let padding = " ".repeat(usize::saturating_sub(drawn, width));
+        reader.feed(
+            Stream::Out,
+            Some(f64::from(step)),
+            format!("{back}\r{text}{padding}").as_bytes(),
+        );
+        // The size is told again and again, and is the same.
+        reader.resize(Stream::Out, 80, 24);
+        assert_eq!(reader.state().step, Some(u64::from(step)));
+        assert!(step > 1 || width > 80);
+        drawn = width;
+    }
+}

@@ -103,12 +103,17 @@ fn samples_are_the_tree_over_time() {
     let mut live = sandbox
         .watched(&["-q", "--interval", "100ms"], &["sh", "-c", busy])
         .start();
-    wait_until("ten samples are on disk", || {
-        let file = sandbox.runs();
-        files_below(&file)
-            .iter()
-            .find(|f| f.ends_with("samples.csv"))
-            .is_some_and(|f| std::fs::read_to_string(f).unwrap().lines().count() > 10)
+    wait_until("ten samples are on disk, and a busy one", || {
+        let files = files_below(&sandbox.runs());
+        let Some(file) = files.iter().find(|f| f.ends_with("samples.csv")) else {
+            return false;
+        };
+        let text = std::fs::read_to_string(file).unwrap();
+        let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+        let mut reader = csv::Reader::from_reader(whole.as_bytes());
+        let rows: Vec<support::Row> = reader.deserialize().map(|row| row.unwrap()).collect();
+        let busy = |row: &support::Row| row["cpu_cores"].parse::<f64>().is_ok_and(|c| c > 0.1);
+        rows.len() > 10 && rows.iter().any(busy)
     });
     assert!(live.running());
     std::fs::write(sandbox.path("end"), "").unwrap();

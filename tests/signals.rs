@@ -8,55 +8,11 @@
 
 mod support;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use support::{Job, Live, Sandbox, alive, for_each, kill, marked, python, script, wait_until};
-
-/// A command that writes down each signal that it gets.
-struct Listener {
-    live: Live,
-    log: PathBuf,
-}
-
-impl Listener {
-    fn argv(log: &str, status: &str) -> [String; 4] {
-        [
-            python().into(),
-            script("signal_log.py"),
-            log.into(),
-            status.into(),
-        ]
-    }
-
-    fn start(sandbox: &Sandbox, job: &Job) -> Self {
-        let live = job.clone().own_group().start();
-        live.wait_for_out("ready");
-        Self {
-            live,
-            log: sandbox.path("log"),
-        }
-    }
-
-    fn arrived(&self) -> Vec<u8> {
-        std::fs::read(&self.log).unwrap()
-    }
-
-    /// Waits for one signal more than were there before.
-    fn wait_for(&self, number: i32) {
-        let number = u8::try_from(number).unwrap();
-        wait_until(&format!("signal {number} arrives"), || {
-            self.arrived().last() == Some(&number)
-        });
-    }
-
-    /// Lets it end; what had arrived by then is all that ever will.
-    fn end(self) -> (Vec<u8>, support::Ended) {
-        std::fs::write(self.log.with_file_name("log.end"), "").unwrap();
-        let ended = self.live.end();
-        (std::fs::read(&self.log).unwrap(), ended)
-    }
-}
+use support::{
+    Job, Listener, Sandbox, alive, for_each, group, kill, marked, python, script, wait_until,
+};
 
 fn signals() -> Vec<i32> {
     vec![
@@ -143,17 +99,6 @@ fn a_signal_to_every_process_of_the_job_arrives_once() {
         let (arrived, _) = listener.end();
         assert_eq!(arrived, [libc::SIGTERM as u8, libc::SIGUSR1 as u8]);
     });
-}
-
-/// The processes of a process group.
-fn group(id: i32) -> Vec<i32> {
-    let pids = std::fs::read_dir("/proc").unwrap();
-    pids.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
-        .filter(|pid| {
-            let pid = nix::unistd::Pid::from_raw(*pid);
-            nix::unistd::getpgid(Some(pid)).is_ok_and(|group| group.as_raw() == id)
-        })
-        .collect()
 }
 
 #[test]

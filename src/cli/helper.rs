@@ -1,5 +1,6 @@
 //! `gpuwatch helper`: hidden; what gpuwatch starts beside itself.
 
+use std::ffi::OsString;
 use std::os::fd::RawFd;
 use std::process::ExitCode;
 
@@ -18,6 +19,10 @@ pub struct HelperArgs {
     /// Touch no GPU library: be the sentinel alone.
     #[arg(long)]
     no_nvml: bool,
+    /// The command that is watched, for `ps` and `pkill -f` alone: what matches the command
+    /// matches gpuwatch and this process as well, so that it looks like a signal to all.
+    #[arg(last = true)]
+    command: Vec<OsString>,
 }
 
 /// Becomes the helper; returns only if the descriptors aren't there.

@@ -1,64 +1,40 @@
-//! The main child: started, known by pidfd, reaped; and orphans that the kernel gave us.
+//! The main child: started, reaped; and orphans that the kernel gave us.
 
 use std::ffi::OsString;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::{fs, io};
 
 use crate::model::Exit;
 use crate::sys::process::{self, Change};
 use crate::sys::signals::{self, Mask};
-use crate::sys::spawn;
+use crate::sys::spawn::{self, Unspawned};
 
 use super::streams::Streams;
 
 /// The child, until it is reaped.
 pub struct Child {
     pid: u32,
-    pidfd: OwnedFd,
     ended: Option<Exit>,
 }
 
-/// Why the command doesn't run.
-#[derive(Debug)]
-pub enum SpawnError {
-    /// `execve(2)` refused it.
-    Exec(io::Error),
-    /// Something of ours failed before that.
-    Own(io::Error),
-}
-
 impl Child {
-    /// Starts the command with these changes of the environment. To be called while this
-    /// process has one thread, with all signals blocked.
+    /// Starts the command with these changes of the environment. To be called by the main
+    /// thread, with all signals blocked. With it comes what was sent to us before it was there:
+    /// it lacks these, group or not.
     pub fn start(
         argv: &[OsString],
         set: &[(OsString, OsString)],
         streams: &Streams,
         mask: Mask,
-    ) -> Result<Self, SpawnError> {
-        let child = spawn::Child::new(argv, set, streams.child, mask).map_err(SpawnError::Own)?;
-        let pid = child.spawn().map_err(|error| match error.raw_os_error() {
-            // Of fork and exec, only fork gives these.
-            Some(libc::EAGAIN) => SpawnError::Own(error),
-            _ => SpawnError::Exec(error),
-        })?;
-        let pidfd = process::pidfd(pid).map_err(SpawnError::Own)?;
-        Ok(Self {
-            pid,
-            pidfd,
-            ended: None,
-        })
+    ) -> Result<(Self, Mask), Unspawned> {
+        let child = spawn::Child::new(argv, set, streams.child, mask).map_err(Unspawned::Own)?;
+        let (pid, lacks) = child.spawn()?;
+        Ok((Self { pid, ended: None }, lacks))
     }
 
     /// Its PID.
     pub fn pid(&self) -> u32 {
         self.pid
-    }
-
-    /// Readable once it has ended.
-    pub fn pidfd(&self) -> BorrowedFd<'_> {
-        self.pidfd.as_fd()
     }
 
     /// Sends it a signal, unless it is gone.
@@ -71,9 +47,10 @@ impl Child {
         self.ended.is_some()
     }
 
-    /// Reaps it if it has ended.
+    /// Reaps it if it has ended. To be called at each SIGCHLD: a pidfd would say it too, but
+    /// says it for ever while a debugger has the body.
     pub fn try_reap(&mut self) -> Option<Exit> {
-        let exit = match process::reap_ended(&self.pidfd)? {
+        let exit = match process::reap_ended(self.pid)? {
             Change::Exited(code) => Exit {
                 code: Some(code),
                 signal: None,
@@ -90,7 +67,7 @@ impl Child {
 
     /// The signal that stopped it, if it has just been stopped.
     pub fn try_stopped(&self) -> Option<i32> {
-        match process::stopped_or_continued(&self.pidfd)? {
+        match process::stopped_or_continued(self.pid)? {
             Change::Stopped(signal) => Some(signal),
             _ => None,
         }
@@ -136,27 +113,12 @@ pub fn spawn_failure(program: &OsString, error: &io::Error) -> (u8, String) {
 /// Reaps orphans of the job that became our children and have ended. Others' children (the
 /// helper, hooks) are left to whoever waits for them.
 pub fn reap_orphans(main: u32, ours: &[u32]) {
-    for pid in children_of_us() {
+    for pid in process::children(std::process::id()) {
         if pid != main && !ours.contains(&pid) && is_zombie(pid) {
             // Gone already is fine.
             let _ = process::reap(pid);
         }
     }
-}
-
-/// Our children: the kernel lists them by the thread that got them.
-fn children_of_us() -> Vec<u32> {
-    let Ok(threads) = fs::read_dir("/proc/self/task") else {
-        return Vec::new();
-    };
-    threads
-        .filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("children")).ok())
-        .flat_map(|list| {
-            list.split_ascii_whitespace()
-                .filter_map(|pid| pid.parse().ok())
-                .collect::<Vec<u32>>()
-        })
-        .collect()
 }
 
 fn is_zombie(pid: u32) -> bool {

@@ -4,6 +4,8 @@
 //! is known here only as `model::Tap`. May use `model` and `sys`.
 
 pub mod child;
+mod delivery;
+mod keys;
 pub mod relay;
 pub mod sentinel;
 pub mod signals;

@@ -2,22 +2,26 @@
 //! nothing of ours: whoever wants to look at the bytes gets a copy through `Tap`.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::termios::SetArg;
 use nix::unistd::{read, write};
 
 use crate::model::{Stream, Tap};
 use crate::sys::signals::Mask;
-use crate::sys::streams::{standard, window_size};
+use crate::sys::streams::standard;
 
-use super::streams::Source;
+pub use super::delivery::Progress;
+use super::keys::Keys;
+use super::streams::{PIPE_BYTES, Source};
 use super::terminal::{Terminal, copy_size};
 
 const CHUNK: usize = 64 * 1024;
@@ -26,112 +30,109 @@ const CHUNK: usize = 64 * 1024;
 /// else still holds the stream.
 const DRAIN_IDLE: Duration = Duration::from_secs(2);
 
-/// What the rest of the program may know of one relay.
-pub struct Progress {
-    stream: Stream,
-    to: RawFd,
-    /// The number of its read end, by which the sentinel knows its copy.
-    read_end: RawFd,
-    began: Instant,
-    bytes: AtomicU64,
-    last_byte: AtomicU8,
-    /// Columns and rows of the terminal that a PTY stands in for, 16 bits each; 0: none.
-    size: AtomicU32,
-    /// Milliseconds after `began` at which the present write started, plus one; 0: none.
-    writing_since: AtomicU64,
-    ended: AtomicBool,
-    /// Its end was taken notice of.
-    noticed: AtomicBool,
-}
+/// How long a stop of ours may wait for output that the child wrote before its own.
+const SETTLING: Duration = Duration::from_millis(200);
 
-impl Progress {
-    /// How the stream is called in the record.
-    pub fn stream(&self) -> Stream {
-        self.stream
-    }
+/// What a PTY may hold: the kernel's 64 KiB and what its line discipline has taken of them.
+const PTY_BYTES: usize = 128 * 1024;
 
-    /// Columns and rows, where a PTY stands in for a terminal that tells.
-    pub fn size(&self) -> Option<(u16, u16)> {
-        let size = self.size.load(Ordering::Relaxed);
-        (size != 0).then_some(((size >> 16) as u16, size as u16))
-    }
-
-    /// Bytes delivered so far.
-    pub fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// For how long the reader has taken nothing of what we hold for it.
-    pub fn blocked_for(&self) -> Duration {
-        match self.writing_since.load(Ordering::Relaxed) {
-            0 => Duration::ZERO,
-            since => self
-                .began
-                .elapsed()
-                .saturating_sub(Duration::from_millis(since - 1)),
-        }
-    }
+/// A PTY and the terminal that it stands in for.
+struct Shown {
+    real: BorrowedFd<'static>,
+    pty: OwnedFd,
+    settings: Arc<Mutex<Terminal>>,
+    progress: Arc<Progress>,
 }
 
 /// All relays of a run.
 pub struct Relays {
     streams: Vec<Arc<Progress>>,
-    sizes: Vec<(BorrowedFd<'static>, OwnedFd, Arc<Progress>)>,
-    threads: Vec<JoinHandle<()>>,
+    terminals: Vec<Shown>,
+    /// One for each relay that hasn't begun.
+    go: Vec<(Sender<()>, JoinHandle<()>)>,
     drain: Arc<EventFd>,
+    child_ended: Arc<AtomicBool>,
     ended: Arc<EventFd>,
 }
 
 impl Relays {
-    /// Starts one thread for each source. Signals are blocked in the caller, and so in them;
-    /// only SIGTTOU acts, so that `stty tostop` stops the job as it would without us.
+    /// Makes one thread for each source, which waits for `begin`: there is no child yet whose
+    /// output a thread that can't be had would leave unread. Signals are blocked in the
+    /// caller, and so in them; only SIGTTOU acts, so that `stty tostop` stops the job as it
+    /// would without us.
     pub fn start(sources: Vec<Source>, tap: &Arc<dyn Tap>) -> io::Result<Self> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let mut relays = Self {
             streams: Vec::new(),
-            sizes: Vec::new(),
-            threads: Vec::new(),
+            terminals: Vec::new(),
+            go: Vec::new(),
             drain: Arc::new(EventFd::from_value_and_flags(0, flags)?),
+            child_ended: Arc::default(),
             ended: Arc::new(EventFd::from_value_and_flags(0, flags)?),
         };
         for source in sources {
             relays.add(source, tap)?;
         }
-        relays.copy_sizes();
         Ok(relays)
     }
 
-    fn add(&mut self, source: Source, tap: &Arc<dyn Tap>) -> io::Result<()> {
-        let progress = Arc::new(Progress {
-            stream: source.stream,
-            to: source.to,
-            read_end: source.read.as_raw_fd(),
-            began: Instant::now(),
-            bytes: AtomicU64::new(0),
-            last_byte: AtomicU8::new(b'\n'),
-            size: AtomicU32::new(0),
-            writing_since: AtomicU64::new(0),
-            ended: AtomicBool::new(false),
-            noticed: AtomicBool::new(false),
-        });
-        if source.terminal.is_some() {
-            let pty = source.read.try_clone()?;
-            self.sizes
-                .push((standard(source.to), pty, Arc::clone(&progress)));
+    /// Nothing is relayed after all: gives back what was had for it. Only before `begin`.
+    pub fn give_up(&mut self) {
+        for (go, thread) in self.go.drain(..) {
+            drop(go);
+            // It has nothing to do but end, whatever it says then.
+            let _ = thread.join();
         }
+        self.terminals.clear();
+        self.streams.clear();
+    }
+
+    /// The child was started: from now on its output is delivered.
+    pub fn begin(&mut self) {
+        self.copy_sizes();
+        for (go, _) in self.go.drain(..) {
+            // A thread that has gone has nothing to deliver.
+            let _ = go.send(());
+        }
+    }
+
+    fn add(&mut self, source: Source, tap: &Arc<dyn Tap>) -> io::Result<()> {
+        let progress = Arc::new(Progress::of(&source));
+        let terminal = source
+            .terminal
+            .map(|terminal| Arc::new(Mutex::new(terminal)));
+        if let Some(terminal) = &terminal {
+            self.terminals.push(Shown {
+                real: standard(source.to),
+                pty: source.read.try_clone()?,
+                settings: Arc::clone(terminal),
+                progress: Arc::clone(&progress),
+            });
+        }
+        let keys = terminal
+            .as_ref()
+            .and_then(|_| Keys::new(source.read.as_fd(), standard(source.to)));
         let relay = Relay {
             read: source.read,
-            terminal: source.terminal,
+            keys,
+            terminal,
             progress: Arc::clone(&progress),
             tap: Arc::clone(tap),
             drain: Arc::clone(&self.drain),
+            child_ended: Arc::clone(&self.child_ended),
             draining: false,
             idle_left: DRAIN_IDLE,
+            childs: None,
         };
         let ended = Arc::clone(&self.ended);
+        let (go, begin) = channel();
         let thread = std::thread::Builder::new()
             .name("relay".to_owned())
             .spawn(move || {
+                if begin.recv().is_err() {
+                    // Nothing was started.
+                    return;
+                }
                 Mask::current().without(libc::SIGTTOU).set();
                 let progress = Arc::clone(&relay.progress);
                 relay.run();
@@ -140,12 +141,14 @@ impl Relays {
                 let _ = ended.write(1);
             })?;
         self.streams.push(progress);
-        self.threads.push(thread);
+        self.go.push((go, thread));
         Ok(())
     }
 
-    /// From now on a stream on which nothing comes is given up.
+    /// From now on a stream is given up on which nothing comes, or only what others write than
+    /// the child, which has ended.
     pub fn drain(&self) {
+        self.child_ended.store(true, Ordering::Release);
         // As above.
         let _ = self.drain.write(1);
     }
@@ -155,18 +158,14 @@ impl Relays {
         self.ended.as_fd()
     }
 
-    /// The read ends of relays that have ended since the last call.
-    pub fn newly_ended(&self) -> Vec<RawFd> {
+    /// The relays that have ended since the last call.
+    pub fn newly_ended(&self) -> Vec<&Progress> {
         // Nothing to read: this was a look without a cause.
         let _ = self.ended.read();
         let new = |p: &&Arc<Progress>| {
             p.ended.load(Ordering::Acquire) && !p.noticed.swap(true, Ordering::Relaxed)
         };
-        self.streams
-            .iter()
-            .filter(new)
-            .map(|p| p.read_end)
-            .collect()
+        self.streams.iter().filter(new).map(Arc::as_ref).collect()
     }
 
     /// Whether every relay has ended.
@@ -185,7 +184,7 @@ impl Relays {
         let shown_with_stderr = |p: &&Arc<Progress>| {
             p.to == 2
                 || p.stream == Stream::Err
-                || self.sizes.iter().any(|(fd, ..)| fd.as_raw_fd() == p.to)
+                || self.terminals.iter().any(|t| t.real.as_raw_fd() == p.to)
         };
         self.streams
             .iter()
@@ -195,23 +194,33 @@ impl Relays {
 
     /// Whether any PTY stands in for a terminal.
     pub fn has_terminal(&self) -> bool {
-        !self.sizes.is_empty()
+        !self.terminals.is_empty()
     }
 
     /// Copies the terminals' size to their stand-ins.
     pub fn copy_sizes(&self) {
-        for (real, pty, progress) in &self.sizes {
-            copy_size(*real, pty.as_fd());
-            if let Ok(size) = window_size(*real) {
-                // A terminal that doesn't know its size is taken for this one by programs too.
-                let known = size.ws_col > 0 && size.ws_row > 0;
-                let (cols, rows) = if known {
-                    (size.ws_col, size.ws_row)
-                } else {
-                    (80, 24)
-                };
-                let both = u32::from(cols) << 16 | u32::from(rows);
-                progress.size.store(both, Ordering::Relaxed);
+        for shown in &self.terminals {
+            copy_size(shown.real, shown.pty.as_fd());
+            shown.progress.note_size();
+        }
+    }
+
+    /// Waits until what was written so far is delivered, as long as a reader may need who
+    /// isn't slow.
+    pub fn settle(&self) {
+        let until = Instant::now() + SETTLING;
+        while !self.streams.iter().all(|p| p.is_settled()) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// We are about to be stopped: what the child has set last is set in the real terminal,
+    /// which no output of the child will cause any more.
+    pub fn mirror(&self) {
+        for shown in &self.terminals {
+            // A relay that holds it is doing the same.
+            if let Ok(mut settings) = shown.settings.try_lock() {
+                settings.mirror(shown.pty.as_fd(), SetArg::TCSANOW);
             }
         }
     }
@@ -219,12 +228,17 @@ impl Relays {
 
 struct Relay {
     read: OwnedFd,
-    terminal: Option<Terminal>,
+    terminal: Option<Arc<Mutex<Terminal>>>,
+    keys: Option<Keys>,
     progress: Arc<Progress>,
     tap: Arc<dyn Tap>,
     drain: Arc<EventFd>,
+    child_ended: Arc<AtomicBool>,
     draining: bool,
     idle_left: Duration,
+    /// Since when the child is known to have ended, and how many bytes of those that came
+    /// since may still be its own.
+    childs: Option<(Instant, usize)>,
 }
 
 impl Relay {
@@ -235,15 +249,17 @@ impl Relay {
                 Ok(0) => break,
                 Ok(n) => {
                     let bytes = &chunk[..n];
-                    if let Some(terminal) = &mut self.terminal {
-                        terminal.mirror(self.read.as_fd());
-                    }
-                    if self.deliver(bytes).is_err() {
+                    self.follow_terminal();
+                    if let Err(error) = self.deliver(bytes) {
                         // Our reader is gone or can't take more: closing our end tells the
                         // child what writing there itself would have told it.
+                        self.note_failure(error);
                         break;
                     }
                     self.tap.relayed(self.progress.stream, bytes);
+                    if self.has_only_others(n) {
+                        break;
+                    }
                 }
                 Err(Errno::EAGAIN) => {
                     if !self.wait() {
@@ -256,21 +272,91 @@ impl Relay {
             }
         }
         self.tap.closed(self.progress.stream);
-        if let Some(terminal) = &mut self.terminal {
+        if let Some(terminal) = &self.terminal {
+            let mut terminal = terminal.lock().unwrap_or_else(PoisonError::into_inner);
             terminal.restore();
         }
     }
 
+    /// A child that has written its last is told nothing by a closed end, so others must be.
+    fn note_failure(&self, error: Errno) {
+        let reader_is_gone = error == Errno::EPIPE
+            || error == Errno::ECONNRESET
+            || (error == Errno::EIO && self.terminal.is_some());
+        if !reader_is_gone {
+            self.progress.failed.store(error as i32, Ordering::Release);
+        }
+    }
+
+    /// Keeps the stand-in and the real terminal alike.
+    fn follow_terminal(&self) {
+        let Some(terminal) = &self.terminal else {
+            return;
+        };
+        let mut terminal = terminal.lock().unwrap_or_else(PoisonError::into_inner);
+        terminal.mirror(self.read.as_fd(), SetArg::TCSADRAIN);
+        // In the background nobody is told of a window's new size.
+        if self.progress.note_size() {
+            terminal.copy_size(self.read.as_fd());
+        }
+    }
+
+    /// Where keys are typed that a program reads from the stand-in.
+    fn typed(&mut self) -> Option<BorrowedFd<'static>> {
+        let terminal = self.terminal.as_ref()?;
+        let taken_over = terminal
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_taken_over(self.read.as_fd());
+        self.keys.as_mut().filter(|_| taken_over)?.wanted()
+    }
+
+    fn pass_keys(&mut self) {
+        if let Some(keys) = &mut self.keys {
+            keys.pass(self.read.as_fd());
+        }
+    }
+
+    /// Whether all that the child can have left in the stream was delivered, and others who
+    /// write to it without a pause had their time as well.
+    fn has_only_others(&mut self, n: usize) -> bool {
+        if !self.child_ended.load(Ordering::Acquire) {
+            return false;
+        }
+        let held = if self.terminal.is_some() {
+            PTY_BYTES
+        } else {
+            PIPE_BYTES
+        };
+        let (since, left) = self.childs.get_or_insert((Instant::now(), held));
+        *left = left.saturating_sub(n);
+        *left == 0 && since.elapsed() >= DRAIN_IDLE
+    }
+
     /// Waits until there is something to read; false when draining has taken long enough.
     fn wait(&mut self) -> bool {
+        self.progress.idle.store(true, Ordering::Release);
+        let goes_on = self.wait_for_bytes();
+        self.progress.idle.store(false, Ordering::Release);
+        goes_on
+    }
+
+    fn wait_for_bytes(&mut self) -> bool {
         if !self.draining {
+            let typed = self.typed();
             let mut fds = [
                 PollFd::new(self.read.as_fd(), PollFlags::POLLIN),
                 PollFd::new(self.drain.as_fd(), PollFlags::POLLIN),
+                PollFd::new(typed.unwrap_or(self.drain.as_fd()), PollFlags::POLLIN),
             ];
             // An interrupted poll is tried again by reading first.
             let _ = poll(&mut fds, PollTimeout::NONE);
-            self.draining = fds[1].any() == Some(true);
+            let ready = fds.map(|fd| fd.any() == Some(true));
+            self.draining = ready[1];
+            // Somebody may have given the terminal back since.
+            if ready[2] && typed.is_some() && self.typed().is_some() {
+                self.pass_keys();
+            }
             return true;
         }
         let began = Instant::now();

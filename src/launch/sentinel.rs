@@ -4,21 +4,25 @@
 //! It is forked before the child and later becomes the NVML helper by exec, which keeps both
 //! its mask and what waits behind it.
 
+use std::ffi::OsString;
 use std::io::{Read, Write};
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io, thread};
 
 use nix::poll::{PollFd, PollFlags, poll};
+use nix::sys::socket::{MsgFlags, send};
 
 use crate::sys::helper_io::adopt;
-use crate::sys::process::continue_with;
-use crate::sys::signals::{Mask, consume};
+use crate::sys::process::{self, continue_with};
+use crate::sys::signals::{self, Mask, consume};
 use crate::sys::spawn::{exec_self, fork_bare};
 
 /// Orders of five bytes, understood before the exec: what, and a number.
 const BECOME_HELPER: u8 = b'h';
+const STAND_GUARD: u8 = b'g';
 const CONSUME: u8 = b'c';
 const RELEASE: u8 = b'r';
 const FOLLOW: u8 = b'f';
@@ -35,21 +39,21 @@ const FOLLOW_EVERY_MS: u8 = 200;
 pub struct Sentinel {
     pid: u32,
     /// Dropped only at the end: the other side takes its end of file for our death.
-    socket: UnixStream,
+    socket: Arc<OwnedFd>,
     status: String,
 }
 
 impl Sentinel {
     /// Forks it. To be called while this process has one thread, before the child is started.
-    /// `keep`: the relay's read ends.
-    pub fn start(keep: &[RawFd]) -> io::Result<Self> {
+    /// `keep`: the relay's read ends. `command`: what it stands beside.
+    pub fn start(keep: &[RawFd], command: &[OsString]) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         let mut open = keep.to_vec();
         open.push(theirs.as_raw_fd());
-        let pid = fork_bare(&open, || serve(theirs, keep))?;
+        let pid = fork_bare(&open, || serve(theirs, keep, command))?;
         Ok(Self {
             pid,
-            socket: ours,
+            socket: Arc::new(ours.into()),
             status: format!("/proc/{pid}/status"),
         })
     }
@@ -61,9 +65,23 @@ impl Sentinel {
 
     /// Makes it the NVML helper. From then on the socket speaks the helper's protocol, and
     /// nothing else may be ordered here.
-    pub fn become_helper(&self) -> io::Result<UnixStream> {
+    pub fn become_helper(&self) -> io::Result<Arc<OwnedFd>> {
         self.order(BECOME_HELPER, 0)?;
-        self.socket.try_clone()
+        Ok(Arc::clone(&self.socket))
+    }
+
+    /// Makes it a helper that touches no driver: as `become_helper`, where no GPU is watched.
+    /// Until then `ps` shows it with our own command line, and `pkill -f` finds us both.
+    pub fn stand_guard(&self) -> io::Result<Arc<OwnedFd>> {
+        self.order(STAND_GUARD, 0)?;
+        Ok(Arc::clone(&self.socket))
+    }
+
+    /// Continues it, should somebody have stopped it with the whole group: a continuation of
+    /// us alone is one of it as well, or nothing would be taken out of it any more.
+    pub fn go_on(&self) {
+        // Gone is fine: there is nothing to continue.
+        let _ = signals::send(self.pid, libc::SIGCONT);
     }
 
     /// Takes a signal that was seen here out again. Only before `become_helper`.
@@ -91,10 +109,14 @@ impl Sentinel {
     fn order(&self, what: u8, number: i32) -> io::Result<()> {
         let mut order = [what; 5];
         order[1..].copy_from_slice(&number.to_ne_bytes());
-        (&self.socket).write_all(&order)
+        // One that doesn't read (somebody has stopped it) must not hold us up.
+        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+        send(self.socket.as_raw_fd(), &order, flags)?;
+        Ok(())
     }
 
-    /// Whether this signal waits there. None if that can't be read.
+    /// Whether this signal waits there. None if that can't be known: it is dead, and nothing
+    /// waits in the dead.
     pub fn has(&self, signal: i32) -> Option<bool> {
         pending_in(&fs::read_to_string(&self.status).ok()?, signal)
     }
@@ -103,16 +125,14 @@ impl Sentinel {
 /// `ShdPnd` of `/proc/PID/status` (proc(5)): signals that wait for the whole process, bit n-1
 /// for signal n.
 fn pending_in(status: &str, signal: i32) -> Option<bool> {
-    let mask = status
-        .lines()
-        .find_map(|line| line.strip_prefix("ShdPnd:"))?;
-    let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
-    Some(mask & (1 << (signal - 1)) != 0)
+    process::lives(status).then_some(())?;
+    Some(process::mask_in(status, "ShdPnd")? & (1 << (signal - 1)) != 0)
 }
 
 /// The sentinel's own life.
-fn serve(mut socket: UnixStream, keep: &[RawFd]) -> i32 {
+fn serve(mut socket: UnixStream, keep: &[RawFd], command: &[OsString]) -> i32 {
     Mask::full().set();
+    process::call_us(process::HELPER_NAME);
     let mut followed = None;
     loop {
         if let Some(child) = followed {
@@ -136,8 +156,8 @@ fn serve(mut socket: UnixStream, keep: &[RawFd]) -> i32 {
             }
             RELEASE => drop(adopt(number)),
             FOLLOW => followed = u32::try_from(number).ok().filter(|pid| *pid != 0),
-            _ => {
-                let error = become_helper(&socket, keep);
+            what => {
+                let error = become_helper(&socket, keep, command, what == STAND_GUARD);
                 return outlive(socket, &error);
             }
         }
@@ -152,18 +172,25 @@ fn follow(socket: &UnixStream, child: u32) {
     }
 }
 
-fn become_helper(socket: &UnixStream, keep: &[RawFd]) -> io::Error {
-    let mut args = vec![
-        "gpuwatch".to_owned(),
-        "helper".to_owned(),
-        "--socket".to_owned(),
-    ];
-    args.push(socket.as_raw_fd().to_string());
+fn become_helper(
+    socket: &UnixStream,
+    keep: &[RawFd],
+    command: &[OsString],
+    no_nvml: bool,
+) -> io::Error {
+    // Its command line must not hold our own name either.
+    let program = process::HELPER_NAME.to_string_lossy().into_owned().into();
+    let mut args: Vec<OsString> = vec![program, "helper".into(), "--socket".into()];
+    args.push(socket.as_raw_fd().to_string().into());
     for fd in keep {
-        args.push("--keep".to_owned());
-        args.push(fd.to_string());
+        args.push("--keep".into());
+        args.push(fd.to_string().into());
     }
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    if no_nvml {
+        args.push("--no-nvml".into());
+    }
+    args.push("--".into());
+    args.extend_from_slice(command);
     let mut pass = keep.to_vec();
     pass.push(socket.as_raw_fd());
     exec_self(&args, &pass)
@@ -191,10 +218,12 @@ mod tests {
 
     #[test]
     fn reads_the_pending_mask() {
-        let status = "Name:\tx\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000004001\n";
+        let status = "Name:\tx\nState:\tS (sleeping)\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000004001\n";
         assert_eq!(pending_in(status, 15), Some(true));
         assert_eq!(pending_in(status, 1), Some(true));
         assert_eq!(pending_in(status, 2), Some(false));
-        assert_eq!(pending_in("Name:\tx\n", 2), None);
+        assert_eq!(pending_in("Name:\tx\nState:\tR (running)\n", 2), None);
+        let dead = "Name:\tx\nState:\tZ (zombie)\nShdPnd:\t0000000000000000\n";
+        assert_eq!(pending_in(dead, 2), None);
     }
 }

@@ -1,10 +1,12 @@
 //! Which signals we take, and who else got them.
 
 use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use crate::sys::inherited;
-use crate::sys::signals::{Arrived, Mask};
+use crate::sys::signals::{Arrived, Mask, SignalFd};
 
 use super::sentinel::Sentinel;
 
@@ -41,21 +43,56 @@ pub enum Origin {
     Alone(u32),
 }
 
-/// The signals that every thread of ours blocks and the supervisor reads: all but faults,
-/// and those that our caller ignored, which stay ignored in both.
+/// The signals that every thread of ours blocks and the supervisor reads: all but faults.
+/// Those that our caller ignored as well, because the command may have set a handler since
+/// (the kernel keeps a blocked signal for its reader even where it is ignored).
 pub fn taken() -> Mask {
     let mut mask = Mask::full().without(libc::SIGKILL).without(libc::SIGSTOP);
     for signal in FAULTS {
         mask = mask.without(signal);
     }
-    for signal in (1..=64).filter(|s| inherited::was_ignored(*s) && *s != libc::SIGCHLD) {
-        mask = mask.without(signal);
-    }
     mask
+}
+
+/// Whether our caller ignored this signal: then it asks nothing of us.
+pub fn was_ignored(signal: i32) -> bool {
+    inherited::was_ignored(signal)
+}
+
+/// The signals as they arrive, and what they would do to a command that has just begun.
+pub struct Arrivals {
+    fd: SignalFd,
+    blocked: Mask,
+}
+
+impl Arrivals {
+    /// Reads the signals of this mask; `blocked` is our caller's.
+    pub fn new(mask: &Mask, blocked: Mask) -> io::Result<Self> {
+        let fd = SignalFd::new(mask)?;
+        Ok(Self { fd, blocked })
+    }
+
+    /// The next signal that waits, if any.
+    pub fn next(&self) -> Option<Arrived> {
+        self.fd.next()
+    }
+
+    /// Whether a command that has just begun would feel this signal.
+    pub fn felt(&self, signal: i32) -> bool {
+        !self.blocked.has(signal) && !was_ignored(signal)
+    }
+}
+
+impl AsFd for Arrivals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
 }
 
 /// Finds out who else got this signal. Waits up to 20 ms for a sender that is still busy.
 pub fn origin(arrived: Arrived, sentinel: Option<&Sentinel>) -> Origin {
+    // Looked at first: a `kill` of the job's may be gone in a moment.
+    let from_job = !arrived.by_kernel && arrived.from != 0 && descends_from_us(arrived.from);
     let mut told = false;
     for pause in LOOKS {
         std::thread::sleep(pause);
@@ -70,7 +107,7 @@ pub fn origin(arrived: Arrived, sentinel: Option<&Sentinel>) -> Origin {
         // No sentinel to ask: what the kernel sends, it nearly always sends to the group.
         return Origin::Terminal;
     }
-    if !arrived.by_kernel && arrived.from != 0 && descends_from_us(arrived.from) {
+    if from_job {
         return Origin::Job(arrived.from);
     }
     Origin::Alone(if arrived.by_kernel { 0 } else { arrived.from })

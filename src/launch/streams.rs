@@ -12,12 +12,12 @@ use nix::sys::stat::{SFlag, fstat};
 use crate::model::Stream;
 use crate::sys::inherited;
 use crate::sys::spawn::ChildFd;
-use crate::sys::streams::{open_pty, same_description, standard};
+use crate::sys::streams::{open_pty, same_description, standard, terminal_number};
 
 use super::terminal::Terminal;
 
 /// As large as an unprivileged user may make a pipe: the child runs on while we write.
-const PIPE_BYTES: usize = 1 << 20;
+pub const PIPE_BYTES: usize = 1 << 20;
 
 /// One stream to relay.
 pub struct Source {
@@ -153,7 +153,10 @@ fn grouped(fds: &[RawFd], same: impl Fn(RawFd, RawFd) -> bool) -> Vec<Vec<RawFd>
 }
 
 fn same_terminal(a: RawFd, b: RawFd) -> bool {
-    matches!((fstat(standard(a)), fstat(standard(b))), (Ok(a), Ok(b)) if a.st_rdev == b.st_rdev)
+    let number = |fd| terminal_number(standard(fd));
+    let file = |fd| fstat(standard(fd)).map(|stat| stat.st_rdev);
+    matches!((number(a), number(b)), (Ok(a), Ok(b)) if a == b)
+        || matches!((file(a), file(b)), (Ok(a), Ok(b)) if a == b)
 }
 
 /// The same open file: the same inode and, for a regular file, a common end (both append) or

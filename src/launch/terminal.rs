@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use nix::sys::termios::{OutputFlags, SetArg, Termios, tcgetattr, tcsetattr};
+use nix::sys::termios::{LocalFlags, OutputFlags, SetArg, Termios, tcgetattr, tcsetattr};
 use nix::unistd::{getpgrp, tcgetpgrp};
 
 use crate::sys::signals::Mask;
@@ -13,6 +13,9 @@ use crate::sys::streams::{set_window_size, standard, window_size};
 pub struct Terminal {
     real: BorrowedFd<'static>,
     found: Termios,
+    /// The stand-in's settings at the start.
+    first: Termios,
+    /// The stand-in's settings as the real terminal has them.
     seen: Termios,
     mirrored: bool,
 }
@@ -28,6 +31,7 @@ impl Terminal {
         let terminal = Self {
             real,
             found,
+            first: seen.clone(),
             seen,
             mirrored: false,
         };
@@ -40,27 +44,44 @@ impl Terminal {
         copy_size(self.real, pty);
     }
 
-    /// If the child changed the stand-in's settings, the real terminal gets them: programs
-    /// that draw set raw mode on the stream that they draw on.
-    pub fn mirror(&mut self, master: BorrowedFd<'_>) {
+    /// What the child changed of the stand-in's settings is changed in the real terminal:
+    /// programs that draw set raw mode on the stream that they draw on. As long as they do,
+    /// it is looked after, because a shell in between has settings of its own; everything
+    /// else in the real terminal is left to those who set it there.
+    pub fn mirror(&mut self, master: BorrowedFd<'_>, when: SetArg) {
         let Ok(now) = tcgetattr(master) else { return };
-        if now == self.seen || !self.in_foreground() {
+        if (now == self.seen && now == self.first) || !self.in_foreground() {
             return;
         }
-        let mut wanted = now.clone();
-        let ours = self.found.output_flags & OutputFlags::OPOST;
+        let Ok(there) = tcgetattr(self.real) else {
+            return;
+        };
+        let mut wanted = changed(&there, &now, [&self.seen, &self.first]);
+        // Output is processed once: by the stand-in, if the child wants that there.
+        let ours = (self.found.output_flags - now.output_flags) & OutputFlags::OPOST;
         wanted.output_flags = (wanted.output_flags - OutputFlags::OPOST) | ours;
-        if set_quietly(self.real, &wanted).is_ok() {
+        if wanted == there {
+            self.seen = now;
+        } else if set_quietly(self.real, &wanted, when).is_ok() {
             self.seen = now;
             self.mirrored = true;
         }
+    }
+
+    /// Whether the child has taken over the terminal through the stand-in, key by key, and we
+    /// may read them.
+    pub fn is_taken_over(&self, master: BorrowedFd<'_>) -> bool {
+        tcgetattr(master).is_ok_and(|now| !now.local_flags.contains(LocalFlags::ICANON))
+            && !self.seen.local_flags.contains(LocalFlags::ICANON)
+            && self.first.local_flags.contains(LocalFlags::ICANON)
+            && self.in_foreground()
     }
 
     /// Puts back what was found, if anything was mirrored.
     pub fn restore(&mut self) {
         if self.mirrored && self.in_foreground() {
             // A terminal that is gone needs no settings.
-            let _ = set_quietly(self.real, &self.found);
+            let _ = set_quietly(self.real, &self.found, SetArg::TCSADRAIN);
             self.mirrored = false;
         }
     }
@@ -78,11 +99,33 @@ pub fn copy_size(real: BorrowedFd<'_>, pty: BorrowedFd<'_>) {
     }
 }
 
+/// `there`, but for that in which `now` isn't what it was at one of these times, which is as
+/// it is now. Output processing is the real terminal's own affair.
+fn changed(there: &Termios, now: &Termios, before: [&Termios; 2]) -> Termios {
+    let mut wanted = there.clone();
+    for was in before {
+        let input = now.input_flags ^ was.input_flags;
+        wanted.input_flags = (wanted.input_flags - input) | (now.input_flags & input);
+        let output = (now.output_flags ^ was.output_flags) - OutputFlags::OPOST;
+        wanted.output_flags = (wanted.output_flags - output) | (now.output_flags & output);
+        let control = now.control_flags ^ was.control_flags;
+        wanted.control_flags = (wanted.control_flags - control) | (now.control_flags & control);
+        let local = now.local_flags ^ was.local_flags;
+        wanted.local_flags = (wanted.local_flags - local) | (now.local_flags & local);
+        for (i, key) in wanted.control_chars.iter_mut().enumerate() {
+            if now.control_chars[i] != was.control_chars[i] {
+                *key = now.control_chars[i];
+            }
+        }
+    }
+    wanted
+}
+
 /// Sets a terminal's settings even if we have just lost the foreground, which would stop us.
-fn set_quietly(terminal: impl AsFd, settings: &Termios) -> nix::Result<()> {
+fn set_quietly(terminal: impl AsFd, settings: &Termios, when: SetArg) -> nix::Result<()> {
     let old = Mask::current();
     old.with(libc::SIGTTOU).set();
-    let result = tcsetattr(terminal, SetArg::TCSADRAIN, settings);
+    let result = tcsetattr(terminal, when, settings);
     old.set();
     result
 }

@@ -20,7 +20,11 @@ pub struct HelperLink {
 impl HelperLink {
     /// Takes over our end of the socket pair.
     pub fn from_fd(socket: OwnedFd) -> Self {
-        let socket = Arc::new(socket);
+        Self::shared(Arc::new(socket))
+    }
+
+    /// Speaks over our end of the socket pair.
+    pub fn shared(socket: Arc<OwnedFd>) -> Self {
         Self {
             inbox: Inbox::new(Arc::clone(&socket)),
             outbox: Outbox::new(socket),

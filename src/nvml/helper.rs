@@ -18,7 +18,7 @@ use super::protocol::{FromHelper, ToHelper};
 use super::watcher;
 use super::wire::{Closed, Inbox};
 use crate::sys::helper_io;
-use crate::sys::process::continue_with;
+use crate::sys::process::{HELPER_NAME, continue_with};
 use crate::sys::signals::consume;
 
 /// How long what we keep open outlives a supervisor that was killed: its child is sent
@@ -38,7 +38,7 @@ pub fn main(socket: OwnedFd, keep: Vec<OwnedFd>, nvml: bool) -> ! {
     // Inherited already where the launcher starts us; a second time costs nothing.
     let _ = SigSet::all().thread_block();
     // Started as /proc/self/exe it would be called "exe" by `ps` and `top`.
-    let _ = nix::sys::prctl::set_name(c"gpuwatch-helper");
+    crate::sys::process::call_us(HELPER_NAME);
     // The default hook would print to a descriptor that isn't ours to write on.
     std::panic::set_hook(Box::new(|_| {}));
     let socket = Arc::new(socket);

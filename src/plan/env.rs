@@ -186,13 +186,13 @@ pub fn recorded(changes: &[EnvChange]) -> BTreeMap<String, EnvSetting> {
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum EnvArgError {
     /// No `=`.
-    #[error("--env {0}: there is no '=' in it: write --env NAME=VALUE (NAME= sets it empty)")]
+    #[error("'{0}' has no '=' in it: write NAME=VALUE (NAME= sets it empty)")]
     NoValue(String),
     /// Nothing before the `=`.
-    #[error("--env {0}: there is no name before '=': write --env NAME=VALUE")]
+    #[error("'{0}' has no name before the '=': write NAME=VALUE")]
     NoName(String),
     /// A name that no program could look up.
-    #[error("--env: '{0}' can't be a variable's name: use letters, digits and '_'")]
+    #[error("'{0}' can't be a variable's name: use letters, digits and '_'")]
     Name(String),
 }
 

@@ -231,14 +231,14 @@ fn env_arguments() {
     let said = |text| parse(text).unwrap_err().to_string();
     assert_eq!(
         said("HF_HOME"),
-        "--env HF_HOME: there is no '=' in it: write --env NAME=VALUE (NAME= sets it empty)"
+        "'HF_HOME' has no '=' in it: write NAME=VALUE (NAME= sets it empty)"
     );
     assert_eq!(
         said("=x"),
-        "--env =x: there is no name before '=': write --env NAME=VALUE"
+        "'=x' has no name before the '=': write NAME=VALUE"
     );
     assert_eq!(
         said("A B=x"),
-        "--env: 'A B' can't be a variable's name: use letters, digits and '_'"
+        "'A B' can't be a variable's name: use letters, digits and '_'"
     );
 }

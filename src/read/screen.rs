@@ -77,12 +77,12 @@ impl Screen {
 
     /// The terminal has a new size: what no longer fits is cut off.
     pub fn resize(&mut self, cols: u16, rows: u16) {
-        if !self.wraps {
+        let new = (bounded_cols(cols), bounded_rows(rows));
+        if !self.wraps || new == (self.cols, self.height) {
             return;
         }
         self.leave_line();
-        self.cols = bounded_cols(cols);
-        self.height = bounded_rows(rows);
+        (self.cols, self.height) = new;
         while self.rows.len() > self.height {
             self.rows.pop_front();
             self.row = self.row.saturating_sub(1);
@@ -209,6 +209,11 @@ impl Screen {
     pub fn carriage_return(&mut self) {
         self.leave_line();
         self.col = 0;
+        // On the second row of a line too long for the terminal this doesn't lead back to the
+        // first: what is drawn from here on is a line of its own.
+        if let Some(above) = self.row.checked_sub(1) {
+            self.rows[above].wrapped = false;
+        }
     }
 
     /// A new line: output as programs mean it, so the cursor goes to the first column too

@@ -345,6 +345,16 @@ mod tests {
     }
 
     #[test]
+    fn what_overwrites_the_second_row_of_a_long_line_is_a_line_of_its_own() {
+        let bytes = b"1/9 ===== 10s\x08\x08\x08\x08\x08\r2/9 == 3s\r3/9 === 2s";
+        assert_eq!(drawn(SMALL, bytes), ["1/9 =====", "3/9 === 2s"]);
+        assert_eq!(
+            read(SMALL, bytes),
+            ["1/9 ===== 10s", "2/9 == 3s", "3/9 === 2s"]
+        );
+    }
+
+    #[test]
     fn wide_characters_take_two_columns() {
         let mut terminal = Terminal::new(SMALL, |_| true);
         terminal.feed("第 4 轮".as_bytes());

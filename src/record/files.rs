@@ -21,17 +21,21 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
 
 /// Makes a directory and what is missing above it; existing ones keep their modes.
 pub fn create_dirs(path: &Path) -> io::Result<()> {
-    match create_dir(path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            let Some(parent) = path.parent() else {
-                return Err(e);
-            };
+    let made = match (create_dir(path), path.parent()) {
+        (Err(e), Some(parent)) if e.kind() == io::ErrorKind::NotFound => {
             create_dirs(parent)?;
-            create_dirs(path)
+            // Once: where the parent is there (in /proc, say) this may still be "not found".
+            create_dir(path)
         }
+        (made, _) => made,
+    };
+    match made {
         // Another run may make the same directory at the same moment.
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
-        other => other,
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+            Err(io::ErrorKind::NotADirectory.into())
+        }
+        made => made,
     }
 }
 

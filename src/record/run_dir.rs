@@ -55,7 +55,7 @@ impl RunDir {
                 _lock: lock,
             }),
             Err(e) => {
-                let _ = fs::remove_dir_all(&path);
+                let _ = take_away(&path);
                 Err(refused(e))
             }
         }
@@ -110,12 +110,17 @@ impl RunDir {
     /// # Errors
     /// What the system refused.
     pub fn remove(self) -> Result<(), RecordError> {
-        fs::remove_dir_all(&self.path).map_err(RecordError::io(
-            "remove",
-            &self.path,
-            "remove it by hand",
-        ))
+        take_away(&self.path).map_err(RecordError::io("remove", &self.path, "remove it by hand"))
     }
+}
+
+/// Removes a directory in which hardly anything was written yet.
+fn take_away(path: &Path) -> io::Result<()> {
+    // What makes a start fail may be that there is no descriptor left to list it by.
+    for name in [PROGRESS_FILE, RUN_JSON, LOCK] {
+        let _ = fs::remove_file(path.join(name));
+    }
+    fs::remove_dir(path).or_else(|_| fs::remove_dir_all(path))
 }
 
 fn take_lock(path: &Path) -> io::Result<File> {

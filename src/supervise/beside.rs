@@ -1,7 +1,7 @@
 //! The process beside us: first the sentinel, then (where GPUs are watched) the NVML helper.
 //! It may be spoken to from every thread; nothing here waits.
 
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -34,9 +34,25 @@ impl Beside {
         let mut helper = self.helper();
         if helper.is_none() {
             let socket = self.sentinel.become_helper()?;
-            *helper = Some(HelperLink::from_fd(OwnedFd::from(socket)));
+            *helper = Some(HelperLink::shared(socket));
         }
         Ok(())
+    }
+
+    /// Makes it a helper that leaves the driver alone, once.
+    pub fn stand_guard(&self) -> std::io::Result<()> {
+        let mut helper = self.helper();
+        if helper.is_none() {
+            let socket = self.sentinel.stand_guard()?;
+            *helper = Some(HelperLink::shared(socket));
+        }
+        Ok(())
+    }
+
+    /// We go on alone: so must it, and the signal that did it isn't one of the group's.
+    pub fn go_on(&self) {
+        self.sentinel.go_on();
+        self.consume(libc::SIGCONT);
     }
 
     /// To poll for what it says.

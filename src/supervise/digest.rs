@@ -50,26 +50,16 @@ impl Digest {
         let mut milestones = Milestones::default();
         loop {
             let taken = self.ring.take();
-            if taken.lost > 0 {
-                self.desk.output_lost(taken.lost);
-            }
             self.follow_sizes(&mut reader);
-            let mut lost = taken.lost;
             let mut left: usize = taken.pieces.iter().map(|piece| piece.bytes.len()).sum();
             for piece in taken.pieces {
                 left -= piece.bytes.len();
                 if left < LAST_BYTES || !self.hurry.load(Ordering::Relaxed) {
                     self.read(&mut reader, &mut milestones, &piece);
                 }
-                lost += self.desk.output(piece.bytes);
+                self.desk.output(piece.bytes, piece.lost_before);
             }
-            if lost > 0 {
-                let lost = Event::Dropped {
-                    what: "output".to_owned(),
-                    n: lost,
-                };
-                self.desk.event(self.clock.now(), lost);
-            }
+            self.desk.output_lost(taken.lost);
             if taken.over {
                 break;
             }

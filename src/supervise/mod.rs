@@ -14,6 +14,7 @@ mod progress;
 mod request;
 mod ring;
 mod sampler;
+mod say;
 mod scribe;
 pub mod state;
 mod watchers;

@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::launch::signals::name;
+use crate::launch::signals::{Arrivals, name};
 use crate::model::{GpuSample, Inventory};
 use crate::nvml::protocol::{FromHelper, Watched};
 use crate::place::choose::{self, Standing};
 use crate::place::holder::holder;
 use crate::place::visible::{Device, visible};
 use crate::plan::env::Chosen;
-use crate::sys::signals::{SignalFd, suffer};
+use crate::sys::signals::suffer;
 
 use super::beside::Beside;
 use super::request::{GpuChoice, Refused, Request};
@@ -89,7 +89,7 @@ pub enum Unplaced {
 pub fn place(
     request: &Request,
     beside: Option<&Beside>,
-    arrivals: &SignalFd,
+    arrivals: &Arrivals,
 ) -> Result<Placement, Unplaced> {
     let given = visible_devices(request);
     let nested = std::env::var_os("GPUWATCH_RUN_ID").is_some();
@@ -159,7 +159,7 @@ struct Silence {
 
 fn ask(
     beside: &Beside,
-    arrivals: &SignalFd,
+    arrivals: &Arrivals,
     early: &mut Vec<i32>,
 ) -> Result<Result<Answer, Silence>, Unplaced> {
     let began = Instant::now();
@@ -192,7 +192,7 @@ fn ask(
             return Ok(Err(Silence { why, heard }));
         }
         wait(beside, arrivals, left);
-        take_signals(arrivals, early)?;
+        take_signals(beside, arrivals, early)?;
     }
 }
 
@@ -231,7 +231,7 @@ fn understood(heard: &mut Vec<FromHelper>) -> Option<Result<Answer, Silence>> {
     }))
 }
 
-fn wait(beside: &Beside, arrivals: &SignalFd, limit: Duration) {
+fn wait(beside: &Beside, arrivals: &Arrivals, limit: Duration) {
     let socket = beside.helper_fd();
     let mut fds = vec![PollFd::new(arrivals.as_fd(), PollFlags::POLLIN)];
     if let Some(fd) = socket {
@@ -249,8 +249,18 @@ fn borrowed(fd: std::os::fd::RawFd) -> BorrowedFd<'static> {
 }
 
 /// Before there is a child, a signal acts on us as it would on the command.
-fn take_signals(arrivals: &SignalFd, early: &mut Vec<i32>) -> Result<(), Unplaced> {
+fn take_signals(
+    beside: &Beside,
+    arrivals: &Arrivals,
+    early: &mut Vec<i32>,
+) -> Result<(), Unplaced> {
     while let Some(arrived) = arrivals.next() {
+        // The group's or not: what stayed there would be mistaken for the next one's copy.
+        beside.consume(arrived.signal);
+        if arrived.signal != libc::SIGCHLD && !arrivals.felt(arrived.signal) {
+            early.push(arrived.signal);
+            continue;
+        }
         match name(arrived.signal).as_str() {
             "INT" | "TERM" | "HUP" | "QUIT" => return Err(Unplaced::Signal(arrived.signal)),
             "TSTP" | "TTIN" => suffer(arrived.signal),

@@ -5,12 +5,13 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
 
+use crate::launch::signals::Arrivals;
 use crate::launch::streams::Streams;
 use crate::plan::env::{self, Chosen, EnvChange, EnvInputs, RecordPaths};
 use crate::plan::{argv, run_name};
 use crate::record::{RecordError, RunDir, root_for_writing, run_dir, run_id};
 use crate::report::text::clean;
-use crate::sys::signals::SignalFd;
+use crate::sys::signals::Mask;
 
 use super::beside::Beside;
 use super::clock::wall_now;
@@ -57,7 +58,7 @@ pub fn prepare(
     request: Request,
     streams: &Streams,
     beside: Option<&Beside>,
-    arrivals: &SignalFd,
+    arrivals: &Arrivals,
     mut notes: Vec<String>,
 ) -> Result<Prepared, Unstarted> {
     let name = request
@@ -111,7 +112,14 @@ fn record_place(
         return Ok((new_id(), None));
     }
     let made = new_record(request.dir.as_deref(), new_id);
-    match made.and_then(|dir| dir.create_progress_file().map(|_| dir)) {
+    let usable = |dir: RunDir| match dir.create_progress_file() {
+        Ok(_) => Ok(dir),
+        Err(error) => {
+            discard(Some(dir));
+            Err(error)
+        }
+    };
+    match made.and_then(usable) {
         Ok(dir) => Ok((dir.id().to_owned(), Some(dir))),
         Err(error) if request.dir.is_some() => Err(Refused::own(error.to_string())),
         Err(error) => {
@@ -174,7 +182,7 @@ impl Prepared {
     }
 
     /// The one line before the start, if there is something to say.
-    pub fn announce(&self) {
+    pub fn announcement(&self) -> Option<String> {
         let said: Vec<&str> = self
             .placement
             .said
@@ -182,10 +190,8 @@ impl Prepared {
             .chain(&self.notes)
             .map(String::as_str)
             .collect();
-        if !self.request.quiet && !said.is_empty() {
-            // Our caller may have closed stderr; there is nobody to tell.
-            let _ = writeln!(io::stderr(), "gpuwatch: {}", clean(&said.join("; ")));
-        }
+        (!self.request.quiet && !said.is_empty())
+            .then(|| format!("gpuwatch: {}\n", clean(&said.join("; "))))
     }
 
     /// Nothing was started: no record stays.
@@ -196,9 +202,10 @@ impl Prepared {
 
 /// `--dry-run`: what would be set and run. Starts nothing and leaves nothing.
 pub fn dry_run(request: &Request) -> Result<Ending, Refused> {
-    let arrivals = SignalFd::new(&crate::sys::signals::Mask::empty())
-        .map_err(|e| Refused::own(format!("can't read signals: {e}")))?;
-    let sentinel = crate::launch::sentinel::Sentinel::start(&[]).ok();
+    let none = Mask::empty();
+    let arrivals =
+        Arrivals::new(&none, none).map_err(|e| Refused::own(format!("can't read signals: {e}")))?;
+    let sentinel = crate::launch::sentinel::Sentinel::start(&[], &request.argv).ok();
     let beside = sentinel.map(Beside::new);
     let placement = match placement::place(request, beside.as_ref(), &arrivals) {
         Ok(placement) => placement,

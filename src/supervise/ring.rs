@@ -23,6 +23,8 @@ pub struct Piece {
     pub at: Instant,
     /// What it was.
     pub bytes: Vec<u8>,
+    /// Bytes that were lost before it.
+    pub lost_before: u64,
 }
 
 #[derive(Default)]
@@ -39,7 +41,7 @@ struct Inside {
 pub struct Taken {
     /// In the order of delivery.
     pub pieces: VecDeque<Piece>,
-    /// Bytes that were lost since the last call, before these.
+    /// Bytes that were lost after the last piece of all.
     pub lost: u64,
     /// No stream will give more.
     pub over: bool,
@@ -67,7 +69,7 @@ impl Ring {
     /// Waits for output, then takes all there is.
     pub fn take(&self) -> Taken {
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
-        while inside.pieces.is_empty() && inside.lost == 0 && inside.open > 0 {
+        while inside.pieces.is_empty() && inside.open > 0 {
             inside.reader_waits = true;
             inside = self
                 .arrived
@@ -86,10 +88,16 @@ impl Ring {
             inside = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
         inside.held = 0;
+        let over = inside.open == 0;
         Taken {
             pieces: std::mem::take(&mut inside.pieces),
-            lost: std::mem::take(&mut inside.lost),
-            over: inside.open == 0,
+            // Before the end they are the next piece's affair.
+            lost: if over {
+                std::mem::take(&mut inside.lost)
+            } else {
+                0
+            },
+            over,
         }
     }
 }
@@ -102,15 +110,21 @@ impl Tap for Ring {
             return;
         }
         inside.held += bytes.len();
+        let lost_before = std::mem::take(&mut inside.lost);
         // One line a write is the common case; one piece for many keeps the list short.
         match inside.pieces.back_mut() {
-            Some(last) if last.stream == stream && last.bytes.len() + bytes.len() <= 16 * 1024 => {
+            Some(last)
+                if lost_before == 0
+                    && last.stream == stream
+                    && last.bytes.len() + bytes.len() <= 16 * 1024 =>
+            {
                 last.bytes.extend_from_slice(bytes);
             }
             _ => inside.pieces.push_back(Piece {
                 stream,
                 at: Instant::now(),
                 bytes: bytes.to_vec(),
+                lost_before,
             }),
         }
         // Somebody waits for anything, or (with nobody to notice it costs nothing) for a flood.
@@ -157,16 +171,37 @@ mod tests {
     }
 
     #[test]
-    fn a_full_ring_loses_and_counts() {
+    fn a_full_ring_loses_counts_and_says_where() {
         let ring = Ring::new(1);
         let chunk = vec![b'x'; 64 * 1024];
         for _ in 0..200 {
             ring.relayed(Stream::Out, &chunk);
         }
+        let first = ring.take();
+        let kept: usize = first.pieces.iter().map(|p| p.bytes.len()).sum();
+        assert_eq!(kept, CAPACITY);
+        assert!(first.lost == 0 && first.pieces.iter().all(|p| p.lost_before == 0));
+        ring.relayed(Stream::Out, b"after");
+        ring.closed(Stream::Out);
+        let rest = ring.take();
+        let lost = 200 * 64 * 1024 - kept as u64;
+        assert_eq!(
+            rest.pieces
+                .iter()
+                .map(|p| p.lost_before)
+                .collect::<Vec<_>>(),
+            [lost]
+        );
+        assert!(rest.over && rest.lost == 0);
+    }
+
+    #[test]
+    fn what_is_lost_at_the_very_end_is_counted_too() {
+        let ring = Ring::new(1);
+        ring.relayed(Stream::Out, &vec![b'x'; CAPACITY]);
+        ring.relayed(Stream::Out, b"more");
         ring.closed(Stream::Out);
         let taken = ring.take();
-        let kept: usize = taken.pieces.iter().map(|p| p.bytes.len()).sum();
-        assert_eq!(kept, CAPACITY);
-        assert_eq!(kept as u64 + taken.lost, 200 * 64 * 1024);
+        assert_eq!((taken.pieces.len(), taken.lost, taken.over), (1, 4, true));
     }
 }

@@ -25,10 +25,8 @@ const OUTPUT_BYTES: usize = 8 << 20;
 
 /// What is handed over.
 pub enum Entry {
-    /// Output, as relayed.
-    Output(Vec<u8>),
-    /// Output that was lost before it came here.
-    OutputLost(u64),
+    /// Output, as relayed, and how many bytes were lost before it.
+    Output(Vec<u8>, u64),
     /// One tick.
     Sample(Box<Sample>),
     /// Something that happened.
@@ -67,6 +65,8 @@ pub struct Desk {
     held: Arc<AtomicUsize>,
     /// Samples and events that found the desk full.
     lost: Arc<AtomicU64>,
+    /// Bytes of output that are lost and not said yet.
+    lost_output: Arc<AtomicU64>,
 }
 
 impl Desk {
@@ -74,30 +74,40 @@ impl Desk {
     pub fn new() -> (Self, Tray) {
         let (entries, inbox) = sync_channel(ENTRIES);
         let held = Arc::new(AtomicUsize::new(0));
-        let lost = Arc::new(AtomicU64::new(0));
+        let (lost, lost_output) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
         let desk = Self {
             entries,
             held: Arc::clone(&held),
             lost: Arc::clone(&lost),
+            lost_output: Arc::clone(&lost_output),
         };
-        (desk, Tray { inbox, held, lost })
+        (
+            desk,
+            Tray {
+                inbox,
+                held,
+                lost,
+                lost_output,
+            },
+        )
     }
 
-    /// Output, as relayed. Returns how many bytes of it found no place.
-    pub fn output(&self, bytes: Vec<u8>) -> u64 {
+    /// Output, as relayed, before which so many bytes were lost already. What finds no place
+    /// here counts as lost before the next that does.
+    pub fn output(&self, bytes: Vec<u8>, lost_before: u64) {
         let n = bytes.len();
         let held = self.held.fetch_add(n, Ordering::Relaxed) + n;
-        if held <= OUTPUT_BYTES && self.entries.try_send(Entry::Output(bytes)).is_ok() {
-            return 0;
+        let lost = lost_before + self.lost_output.swap(0, Ordering::Relaxed);
+        if held <= OUTPUT_BYTES && self.entries.try_send(Entry::Output(bytes, lost)).is_ok() {
+            return;
         }
         self.held.fetch_sub(n, Ordering::Relaxed);
-        self.output_lost(n as u64);
-        n as u64
+        self.output_lost(lost + n as u64);
     }
 
     /// So many bytes of output are missing from here on.
     pub fn output_lost(&self, n: u64) {
-        self.put(Entry::OutputLost(n));
+        self.lost_output.fetch_add(n, Ordering::Relaxed);
     }
 
     /// Something happened.
@@ -118,6 +128,7 @@ pub struct Tray {
     inbox: Receiver<Entry>,
     held: Arc<AtomicUsize>,
     lost: Arc<AtomicU64>,
+    lost_output: Arc<AtomicU64>,
 }
 
 /// What to say at the end; there before the last slow steps, and readable by others.
@@ -206,17 +217,13 @@ impl Scribe {
 
     fn take(&mut self, entry: Entry, tray: &Tray) {
         match entry {
-            Entry::Output(bytes) => {
+            Entry::Output(bytes, lost_before) => {
                 tray.held.fetch_sub(bytes.len(), Ordering::Relaxed);
+                self.output_lost(lost_before);
                 self.write("output.log", |files| files.output.write(&bytes));
             }
-            Entry::OutputLost(n) => {
-                if let Some(files) = &mut self.files {
-                    files.output.dropped(n);
-                }
-            }
             Entry::Sample(sample) => self.sample(&sample),
-            Entry::Event(logged) => self.event(&logged),
+            Entry::Event(logged) => self.event(logged),
             Entry::Gpus(found) => self.gpus(*found),
             Entry::Attribution(text) => self.record.attribution = Some(text),
             Entry::Git(git) => self.record.git = Some(git),
@@ -236,8 +243,18 @@ impl Scribe {
         self.write("samples.csv", |files| files.samples.append(sample));
     }
 
-    fn event(&mut self, logged: &Logged) {
-        self.last_stamp.clone_from(&logged.stamp);
+    /// Events come from several threads: one that comes late bears the time of what stands
+    /// before it, so that the record is in order and is judged again as it was judged.
+    fn event(&mut self, logged: Logged) {
+        let Logged { mut stamp, event } = logged;
+        if stamp.elapsed_s < self.last_stamp.elapsed_s {
+            stamp.clone_from(&self.last_stamp);
+        }
+        self.last_stamp.clone_from(&stamp);
+        self.log(&Logged { stamp, event });
+    }
+
+    fn log(&mut self, logged: &Logged) {
         self.findings.absorb(logged);
         self.write("events.jsonl", |files| files.events.append(logged));
     }
@@ -258,11 +275,28 @@ impl Scribe {
         }
     }
 
+    /// Bytes of output are missing here: the log and the events say so.
+    fn output_lost(&mut self, n: u64) {
+        if n == 0 {
+            return;
+        }
+        if let Some(files) = &mut self.files {
+            files.output.dropped(n);
+        }
+        let stamp = self.last_stamp.clone();
+        let what = "output".to_owned();
+        self.event(Logged {
+            stamp,
+            event: Event::Dropped { what, n },
+        });
+    }
+
     fn say_lost(&mut self, tray: &Tray) {
+        self.output_lost(tray.lost_output.swap(0, Ordering::Relaxed));
         let n = tray.lost.load(Ordering::Relaxed);
         if n > 0 {
             let stamp = self.last_stamp.clone();
-            self.event(&Logged {
+            self.event(Logged {
                 stamp,
                 event: Event::Dropped {
                     what: "events".to_owned(),
@@ -314,9 +348,10 @@ impl Scribe {
 
     fn close(&mut self, last: Final) {
         let (code, signal) = (last.end.exit.code, last.end.exit.signal);
-        // Its last line, although what was printed before was read after it.
-        self.event(&Logged {
-            stamp: last.ended.clone(),
+        // Its last line with its true time, although what was printed before was read after it.
+        let stamp = last.ended.clone();
+        self.log(&Logged {
+            stamp,
             event: Event::Exited { code, signal },
         });
         let duration = Some(last.ended.elapsed_s);

@@ -16,6 +16,8 @@ pub enum Happening {
         reach: Reach,
         /// Where it came from, for the record.
         from: String,
+        /// Our caller ignored it: it is the child's affair alone.
+        ignored: bool,
     },
     /// The child was stopped.
     ChildStopped {
@@ -50,6 +52,8 @@ pub enum Reach {
 pub enum Action {
     /// Send this signal to the child.
     Forward(i32),
+    /// Copy the terminal's size, which may have changed while nobody was told.
+    CopySize,
     /// Copy the terminal's size, then tell the child once more that it changed: its handler
     /// may have read the old size.
     Resize,
@@ -101,6 +105,7 @@ const INT: i32 = 2;
 const QUIT: i32 = 3;
 const TERM: i32 = 15;
 const STOPS_OF_A_TERMINAL: [i32; 3] = [20, 21, 22];
+const CONT: i32 = 18;
 const WINCH: i32 = 28;
 
 /// The signals by which somebody says that a run shall end (numbers as on every Linux
@@ -128,7 +133,14 @@ impl State {
                 name,
                 reach,
                 from,
-            } => self.signal(signal, name, reach, from),
+                ignored,
+            } => {
+                let mut actions = self.signal(signal, name, reach, from);
+                if asks_to_end(signal) && reach != Reach::FromJob && !ignored {
+                    actions.extend(self.asked_to_end());
+                }
+                actions
+            }
             // A terminal's stop was meant for us as well. Any other is passed on where somebody
             // sits before a terminal that would seem hung; elsewhere watching goes on.
             Happening::ChildStopped { signal, foreground }
@@ -161,6 +173,9 @@ impl State {
         } else if forward {
             actions.push(Action::Forward(signal));
         }
+        if signal == CONT && self.has_terminal {
+            actions.push(Action::CopySize);
+        }
         // A window is resized a hundred times a minute while it is dragged.
         if signal != WINCH {
             actions.push(Action::Log(Event::Signal {
@@ -168,9 +183,6 @@ impl State {
                 from,
                 forwarded: forward,
             }));
-        }
-        if asks_to_end(signal) && reach != Reach::FromJob {
-            actions.extend(self.asked_to_end());
         }
         actions
     }
@@ -237,6 +249,7 @@ mod tests {
             name: String::new(),
             reach,
             from: String::new(),
+            ignored: false,
         }
     }
 

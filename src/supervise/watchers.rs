@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use serde_json::{Map, Value};
 
 use crate::launch::relay;
-use crate::model::{EnvSetting, Event, GitState, RunRecord, RunState};
+use crate::model::{EnvSetting, Event, GitState, RunRecord, RunState, SourceState, Stream};
 use crate::observe::{git_state, identity};
 use crate::plan::{argv, env, job_ids, rules};
 use crate::record::run_dir::PROGRESS_FILE;
@@ -49,12 +49,32 @@ pub struct Watching {
     pub beside: Option<Arc<Beside>>,
 }
 
+/// What rings at the end of a run. Made before its start: without it nothing may be started.
+pub struct Bells {
+    finish: Arc<EventFd>,
+    done: Arc<EventFd>,
+}
+
+impl Bells {
+    /// Both silent.
+    pub fn new() -> std::io::Result<Self> {
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        Ok(Self {
+            finish: Arc::new(EventFd::from_value_and_flags(0, flags)?),
+            done: Arc::new(EventFd::from_value_and_flags(0, flags)?),
+        })
+    }
+}
+
 /// The watchers, seen from the supervisor.
 pub struct Watchers {
     clock: RunClock,
     desk: Desk,
-    finish: Arc<EventFd>,
-    done: Arc<EventFd>,
+    bells: Bells,
+    progress: Progress,
+    /// Threads without which nobody writes the end.
+    samples: bool,
+    writes: bool,
     end: Arc<Mutex<Option<(End, Instant)>>>,
     words: LastWords,
     dir: Option<PathBuf>,
@@ -64,14 +84,15 @@ pub struct Watchers {
 
 impl Watchers {
     /// Starts them. A thread that can't be had costs what it would have done, never the run.
-    pub fn start(prepared: Prepared, watching: Watching) -> std::io::Result<Self> {
-        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+    pub fn start(prepared: Prepared, watching: Watching, bells: Bells) -> Self {
         let (desk, tray) = Desk::new();
-        let watchers = Self {
+        let mut watchers = Self {
             clock: watching.clock.clone(),
             desk: desk.clone(),
-            finish: Arc::new(EventFd::from_value_and_flags(0, flags)?),
-            done: Arc::new(EventFd::from_value_and_flags(0, flags)?),
+            bells,
+            progress: Progress::default(),
+            samples: false,
+            writes: false,
             end: Arc::default(),
             words: LastWords::default(),
             dir: prepared.dir.as_ref().map(|dir| dir.path().to_owned()),
@@ -81,20 +102,33 @@ impl Watchers {
         watchers.log(Event::Started {
             pid: watching.child,
         });
-        let progress = Progress::default();
-        let read = watchers.start_digest(&watching, progress.clone())?;
-        if prepared.dir.is_some() {
-            watchers.start_git()?;
-        }
+        let progress = watchers.progress.clone();
+        let (read, digest) = watchers.start_digest(&watching, progress.clone());
+        let git = match prepared.dir {
+            Some(_) => watchers.start_git(),
+            None => Ok(()),
+        };
         let facts = Facts::of(&prepared, &watching);
         let setup = watchers.setup(&prepared, watching, progress.clone());
-        watchers.start_sampler(setup, read, progress)?;
-        watchers.start_scribe(prepared, facts, tray)?;
-        Ok(watchers)
+        let sampler = watchers.start_sampler(setup, read, progress);
+        let scribe = watchers.start_scribe(prepared, facts, tray);
+        (watchers.samples, watchers.writes) = (sampler.is_ok(), scribe.is_ok());
+        for (what, started) in [
+            ("no progress is read", digest),
+            ("the work tree isn't looked at", git),
+            ("no samples are taken", sampler),
+            ("no record is written", scribe),
+        ] {
+            if let Err(error) = started {
+                let text = format!("{what}: no thread to be had: {error}");
+                watchers.desk.put(Entry::Problem(text));
+            }
+        }
+        watchers
     }
 
     fn start_scribe(&self, prepared: Prepared, facts: Facts, tray: Tray) -> std::io::Result<()> {
-        let (words, done) = (Arc::clone(&self.words), Arc::clone(&self.done));
+        let (words, done) = (Arc::clone(&self.words), Arc::clone(&self.bells.done));
         let at_home = prepared.request.dir.is_none();
         spawn("scribe", move || {
             // Looking up a user or a directory can take as long as a network takes.
@@ -126,7 +160,7 @@ impl Watchers {
                 .and_then(|dir| std::fs::File::open(dir.join(PROGRESS_FILE)).ok())
                 .map(Follower::new),
             desk: self.desk.clone(),
-            finish: Arc::clone(&self.finish),
+            finish: Arc::clone(&self.bells.finish),
         }
     }
 
@@ -134,7 +168,7 @@ impl Watchers {
         &self,
         watching: &Watching,
         progress: Progress,
-    ) -> std::io::Result<Receiver<()>> {
+    ) -> (Receiver<()>, std::io::Result<()>) {
         let digest = Digest {
             clock: watching.clock.clone(),
             ring: Arc::clone(&watching.ring),
@@ -144,12 +178,12 @@ impl Watchers {
             hurry: Arc::clone(&self.hurry),
         };
         let (ended, read) = channel();
-        spawn("digest", move || {
+        let started = spawn("digest", move || {
             digest.run();
             // Nobody waits any more if the run has ended without us.
             let _ = ended.send(());
-        })?;
-        Ok(read)
+        });
+        (read, started)
     }
 
     fn start_sampler(
@@ -200,20 +234,37 @@ impl Watchers {
 
     /// Readable when the record is complete.
     pub fn done_fd(&self) -> BorrowedFd<'_> {
-        self.done.as_fd()
+        self.bells.done.as_fd()
     }
 
     /// Children of ours that are no part of the job and are waited for by whoever started them.
-    pub fn own_children(&self) -> Vec<u32> {
-        self.own
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+    /// None while one is being started, which takes as long as its program's disk takes.
+    pub fn own_children(&self) -> Option<Vec<u32>> {
+        match self.own.try_lock() {
+            Ok(own) => Some(own.clone()),
+            Err(TryLockError::Poisoned(own)) => Some(own.into_inner().clone()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Notes an event.
     pub fn log(&self, event: Event) {
         self.desk.event(self.clock.now(), event);
+    }
+
+    /// Output is lost to the user, and the command may never know.
+    pub fn undelivered(&self, stream: Stream, error: &std::io::Error) {
+        let name = match stream {
+            Stream::Out => "stdout",
+            Stream::Err => "stderr",
+        };
+        self.log(Event::Source {
+            name: name.to_owned(),
+            state: SourceState::Failed,
+            why: Some(error.to_string()),
+        });
+        let text = format!("the command's {name} is cut off: it can't be written: {error}");
+        self.desk.put(Entry::Problem(text));
     }
 
     /// Somebody asked the run to end.
@@ -226,7 +277,21 @@ impl Watchers {
         self.hurry.store(true, Ordering::Relaxed);
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some((end, at));
         // As above.
-        let _ = self.finish.write(1);
+        let _ = self.bells.finish.write(1);
+        if !self.writes {
+            // Nobody is to be waited for.
+            let _ = self.bells.done.write(1);
+        } else if !self.samples {
+            // Nobody else would hand it in.
+            let ended = self.clock.at(at);
+            let progress = self.progress.now();
+            self.desk.put(Entry::Final(Box::new(Final {
+                end,
+                ended,
+                progress,
+                leftovers: Vec::new(),
+            })));
+        }
     }
 
     /// What to say at the end.
@@ -236,9 +301,14 @@ impl Watchers {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
+        let why = if self.writes {
+            "writing it takes too long"
+        } else {
+            "there was no thread to be had for it"
+        };
         words.unwrap_or_else(|| match &self.dir {
             Some(dir) => format!(
-                "gpuwatch: the record in {} is incomplete: writing it takes too long\n",
+                "gpuwatch: the record in {} is incomplete: {why}\n",
                 crate::report::text::clean(&dir.to_string_lossy())
             ),
             None => String::new(),

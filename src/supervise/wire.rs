@@ -1,34 +1,42 @@
 //! One run, from the request to the end: joins the rooms and carries out what `state` decides.
 
-use std::io::Write;
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::launch::child::{self, Child, SpawnError};
+use crate::launch::child::{self, Child};
 use crate::launch::relay::Relays;
 use crate::launch::sentinel::Sentinel;
-use crate::launch::signals::{self, Origin};
+use crate::launch::signals::{self, Arrivals, Origin};
 use crate::launch::streams::Streams;
 use crate::launch::terminal::in_foreground;
 use crate::model::{Exit, Tap};
 use crate::sys::process;
-use crate::sys::signals::{Arrived, Mask, SignalFd, suffer};
+use crate::sys::signals::{Arrived, Mask, suffer};
+use crate::sys::spawn::Unspawned;
 
 use super::beside::Beside;
 use super::clock::RunClock;
 use super::prepare::{self, Prepared};
 use super::ring::Ring;
+use super::say::say;
 use super::state::{Action, Happening, Reach, State};
-use super::watchers::{Watchers, Watching};
+use super::watchers::{Bells, Watchers, Watching};
 
 pub use super::prepare::dry_run;
 pub use super::request::{Ending, GpuChoice, Refused, Request};
 
 /// How long the record may take once the child's streams are at their end.
 const LAST_WORDS: Duration = Duration::from_millis(1500);
+
+/// How long our line at the start may hold back the command's output.
+const ANNOUNCING: Duration = Duration::from_millis(200);
+
+/// How long the summary may wait for whoever reads it.
+const SUMMARY: Duration = Duration::from_secs(1);
 
 /// Runs the command and returns how to leave.
 pub fn run(request: Request) -> Result<Ending, Refused> {
@@ -41,77 +49,133 @@ pub fn run(request: Request) -> Result<Ending, Refused> {
         notes.push(format!("orphans of the command can't be followed: {error}"));
     }
     // SIGTTOU acts on the relays (tostop) and must not be taken away from them.
-    let arrivals = SignalFd::new(&taken.without(libc::SIGTTOU))
+    let arrivals = Arrivals::new(&taken.without(libc::SIGTTOU), inherited)
         .map_err(|e| Refused::own(format!("can't read signals: {e}; close some descriptors")))?;
 
     let streams = Streams::arrange(&request.argv);
     notes.extend(streams.unwatched.clone());
     let kept: Vec<RawFd> = streams.sources.iter().map(|s| s.read.as_raw_fd()).collect();
-    let beside = Sentinel::start(&kept)
+    let beside = Sentinel::start(&kept, &request.argv)
         .ok()
         .map(|sentinel| Arc::new(Beside::new(sentinel)));
 
-    let prepared = match prepare::prepare(request, &streams, beside.as_deref(), &arrivals, notes) {
-        Ok(prepared) => prepared,
-        Err(prepare::Unstarted::Refused(refused)) => return Err(refused),
-        Err(prepare::Unstarted::Signal(signal)) => return Ok(Ending::Signal(signal)),
-    };
-    start(prepared, streams, beside, arrivals, inherited)
+    let launch = Launch::ready(streams, beside, &mut notes)
+        .map_err(|e| Refused::own(format!("can't start: {e}; close some descriptors")))?;
+    let beside = launch.beside.as_deref();
+    match prepare::prepare(request, &launch.streams, beside, &arrivals, notes) {
+        Ok(prepared) => launch.start(prepared, arrivals, inherited),
+        Err(prepare::Unstarted::Refused(refused)) => Err(refused),
+        Err(prepare::Unstarted::Signal(signal)) => Ok(Ending::Signal(signal)),
+    }
 }
 
-fn start(
-    prepared: Prepared,
-    mut streams: Streams,
+/// All that a run needs of the system and might not get, had before there is a child: what
+/// can't be had afterwards would leave one without a supervisor.
+struct Launch {
+    streams: Streams,
     beside: Option<Arc<Beside>>,
-    arrivals: SignalFd,
-    inherited: Mask,
-) -> Result<Ending, Refused> {
-    // What waits now was sent before there was a child: it lacks these, group or not.
-    let early = Mask::pending();
-    let child = match Child::start(
-        &prepared.request.argv,
-        &prepared.environment(),
-        &streams,
-        inherited,
-    ) {
-        Ok(child) => child,
-        Err(error) => return Err(prepared.not_started(error)),
-    };
-    let clock = RunClock::start();
-    // Before anything of the child's is relayed.
-    prepared.announce();
-    streams.child_started();
-    for signal in &prepared.placement.early {
-        child.signal(*signal);
+    ring: Arc<Ring>,
+    relays: Relays,
+    bells: Bells,
+}
+
+impl Launch {
+    fn ready(
+        mut streams: Streams,
+        beside: Option<Arc<Beside>>,
+        notes: &mut Vec<String>,
+    ) -> io::Result<Self> {
+        let bells = Bells::new()?;
+        let ring = Arc::new(Ring::new(streams.sources.len()));
+        let tap: Arc<dyn Tap> = ring.clone();
+        match Relays::start(std::mem::take(&mut streams.sources), &tap) {
+            Ok(relays) => Ok(Self {
+                streams,
+                beside,
+                ring,
+                relays,
+                bells,
+            }),
+            // The run goes on as if we weren't there.
+            Err(error) => {
+                notes.push(format!("output isn't read: {error}"));
+                Ok(Self {
+                    streams: Streams::inherited(),
+                    beside,
+                    ring: Arc::new(Ring::new(0)),
+                    relays: Relays::start(Vec::new(), &tap)?,
+                    bells,
+                })
+            }
+        }
     }
-    let ring = Arc::new(Ring::new(streams.sources.len()));
-    let tap: Arc<dyn Tap> = ring.clone();
-    let relays = Relays::start(std::mem::take(&mut streams.sources), &tap)
-        .map_err(|e| Refused::own(format!("can't relay output: {e}")))?;
-    let quiet = prepared.request.quiet;
-    let watching = Watching {
-        clock,
-        child: child.pid(),
-        ring,
-        relays: relays.progress(),
-        beside: beside.clone(),
-    };
-    let watchers = Watchers::start(prepared, watching)
-        .map_err(|e| Refused::own(format!("can't start its threads: {e}")))?;
-    let state = State::new(!relays.progress().is_empty(), relays.has_terminal());
-    let run = Run {
-        child,
-        relays,
-        watchers,
-        beside,
-        arrivals,
-        early,
-        state,
-        quiet,
-        ended: None,
-        finishing: None,
-    };
-    Ok(run.until_the_end())
+
+    /// Starts the command; where that lacks a descriptor or a process, without relaying.
+    fn child(&mut self, prepared: &mut Prepared, mask: Mask) -> Result<(Child, Mask), Unspawned> {
+        let env = prepared.environment();
+        match Child::start(&prepared.request.argv, &env, &self.streams, mask) {
+            Err(Unspawned::Own(error)) if !self.relays.progress().is_empty() => {
+                prepared.notes.push(format!("output isn't read: {error}"));
+                self.relays.give_up();
+                self.ring = Arc::new(Ring::new(0));
+                self.streams = Streams::inherited();
+                // The kernel counts a thread a moment longer than we do.
+                std::thread::sleep(Duration::from_millis(5));
+                Child::start(&prepared.request.argv, &env, &self.streams, mask)
+            }
+            started => started,
+        }
+    }
+
+    fn start(
+        mut self,
+        mut prepared: Prepared,
+        arrivals: Arrivals,
+        inherited: Mask,
+    ) -> Result<Ending, Refused> {
+        let (child, early) = match self.child(&mut prepared, inherited) {
+            Ok(started) => started,
+            Err(error) => return Err(prepared.not_started(error)),
+        };
+        let Self {
+            mut streams,
+            beside,
+            ring,
+            mut relays,
+            bells,
+        } = self;
+        let clock = RunClock::start();
+        for signal in &prepared.placement.early {
+            child.signal(*signal);
+        }
+        streams.child_started();
+        // Before anything of the child's is relayed.
+        if let Some(text) = prepared.announcement() {
+            say(text, ANNOUNCING);
+        }
+        relays.begin();
+        let quiet = prepared.request.quiet;
+        let watching = Watching {
+            clock,
+            child: child.pid(),
+            ring,
+            relays: relays.progress(),
+            beside: beside.clone(),
+        };
+        let run = Run {
+            child,
+            state: State::new(!relays.progress().is_empty(), relays.has_terminal()),
+            watchers: Watchers::start(prepared, watching, bells),
+            relays,
+            beside,
+            arrivals,
+            early,
+            quiet,
+            ended: None,
+            finishing: None,
+        };
+        Ok(run.until_the_end())
+    }
 }
 
 /// A run whose child was started.
@@ -120,7 +184,7 @@ struct Run {
     relays: Relays,
     watchers: Watchers,
     beside: Option<Arc<Beside>>,
-    arrivals: SignalFd,
+    arrivals: Arrivals,
     early: Mask,
     state: State,
     quiet: bool,
@@ -152,12 +216,6 @@ impl Run {
         let arrivals = self.arrivals.as_fd();
         let mut fds = [
             watch(arrivals),
-            // A reaped child's pidfd is readable for ever.
-            watch(if self.child.has_ended() {
-                arrivals
-            } else {
-                self.child.pidfd()
-            }),
             watch(self.relays.ended_fd()),
             watch(if self.finishing.is_some() {
                 self.watchers.done_fd()
@@ -176,23 +234,20 @@ impl Run {
         if ready[0] {
             self.read_signals(&mut happened);
         }
-        if ready[1]
-            && !self.child.has_ended()
-            && let Some(exit) = self.child.try_reap()
-        {
-            happened.push(Happening::ChildEnded(exit));
-        }
-        if ready[2] {
-            for read_end in self.relays.newly_ended() {
+        if ready[1] {
+            for relay in self.relays.newly_ended() {
                 if let Some(beside) = &self.beside {
-                    beside.release(read_end);
+                    beside.release(relay.read_end());
+                }
+                if let Some(error) = relay.failure() {
+                    self.watchers.undelivered(relay.stream(), &error);
                 }
             }
             if self.relays.all_ended() {
                 happened.push(Happening::RelaysEnded);
             }
         }
-        if ready[3] && self.finishing.is_some() {
+        if ready[2] && self.finishing.is_some() {
             happened.push(Happening::WatchersDone);
         }
         if self
@@ -226,9 +281,11 @@ impl Run {
             );
             happened.extend(self.child.try_reap().map(Happening::ChildEnded));
         }
-        let mut ours = self.watchers.own_children();
-        ours.extend(self.beside.as_ref().map(|b| b.sentinel().pid()));
-        child::reap_orphans(self.child.pid(), &ours);
+        // Orphans that can't be told from a process of ours now are reaped the next time.
+        if let Some(mut ours) = self.watchers.own_children() {
+            ours.extend(self.beside.as_ref().map(|b| b.sentinel().pid()));
+            child::reap_orphans(self.child.pid(), &ours);
+        }
     }
 
     /// Who else has this signal.
@@ -241,8 +298,12 @@ impl Run {
             Origin::Job(pid) => (Reach::FromJob, pid.to_string()),
             Origin::Alone(pid) => (Reach::UsAlone, pid.to_string()),
         };
-        if let (Reach::Child, Some(beside)) = (reach, &self.beside) {
-            beside.consume(signal);
+        if let Some(beside) = &self.beside {
+            match reach {
+                Reach::Child => beside.consume(signal),
+                _ if signal == libc::SIGCONT => beside.go_on(),
+                _ => {}
+            }
         }
         let reach = if self.early.has(signal) {
             Reach::UsAlone
@@ -255,6 +316,7 @@ impl Run {
             name: signals::name(signal),
             reach,
             from,
+            ignored: signals::was_ignored(signal),
         }
     }
 
@@ -263,6 +325,7 @@ impl Run {
             Action::Forward(signal) => {
                 self.child.signal(signal);
             }
+            Action::CopySize => self.relays.copy_sizes(),
             Action::Resize => {
                 self.relays.copy_sizes();
                 self.child.signal(libc::SIGWINCH);
@@ -270,6 +333,8 @@ impl Run {
             Action::Stop(signal) => {
                 let beside = self.beside.as_deref();
                 beside.inspect(|b| b.stopping(self.child.pid()));
+                self.relays.settle();
+                self.relays.mirror();
                 suffer(signal);
                 beside.inspect(|b| b.going_on());
                 // Somebody has continued us, perhaps in a window of another size.
@@ -292,8 +357,7 @@ impl Run {
         let words = self.watchers.last_words();
         if !self.quiet && !words.is_empty() {
             let newline = if self.relays.mid_line() { "\n" } else { "" };
-            // Our caller may have closed stderr; there is nobody to tell.
-            let _ = write!(std::io::stderr(), "{newline}{words}");
+            say(format!("{newline}{words}"), SUMMARY);
         }
         if let Some(beside) = &self.beside {
             beside.dismiss();
@@ -310,16 +374,16 @@ impl Run {
 
 impl Prepared {
     /// The command doesn't run: no record stays.
-    fn not_started(self, error: SpawnError) -> Refused {
+    fn not_started(self, error: Unspawned) -> Refused {
         let refused = match error {
-            SpawnError::Exec(error) => {
+            Unspawned::Exec(error) => {
                 let (code, text) = child::spawn_failure(&self.request.argv[0], &error);
                 Refused {
                     code: Some(code),
                     text,
                 }
             }
-            SpawnError::Own(error) => Refused::own(format!(
+            Unspawned::Own(error) => Refused::own(format!(
                 "can't start a process: {error}; nothing was started"
             )),
         };

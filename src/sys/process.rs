@@ -1,8 +1,8 @@
-//! Processes as the kernel knows them: waiting, pidfds, being a subreaper.
+//! Processes as the kernel knows them: waiting, names, being a subreaper.
 
+use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, OwnedFd};
 
 /// How a child changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,16 @@ pub enum Change {
     Stopped(i32),
     /// It goes on.
     Continued,
+}
+
+/// What `ps` and `pkill` call the process beside us. It must not hold our own name, or
+/// `pkill gpuwatch` would look like a signal to the whole group.
+pub const HELPER_NAME: &CStr = c"nvml-sentinel";
+
+/// Gives this process another name, 15 bytes at most.
+pub fn call_us(name: &CStr) {
+    // A kernel that doesn't rename costs a name.
+    let _ = nix::sys::prctl::set_name(name);
 }
 
 /// Orphans of our tree become our children instead of init's.
@@ -32,43 +42,26 @@ pub fn keep_children_waitable() {
     super::signals::restore_default(libc::SIGCHLD);
 }
 
-/// A descriptor that becomes readable when this child ends.
-pub fn pidfd(pid: u32) -> io::Result<OwnedFd> {
-    let pid = rustix::process::Pid::from_raw(pid as i32).ok_or(io::ErrorKind::InvalidInput)?;
-    Ok(rustix::process::pidfd_open(
-        pid,
-        rustix::process::PidfdFlags::empty(),
-    )?)
-}
-
 /// What this child did since the last call: its end (after which the PID is gone), or a stop
 /// or continuation. None if nothing.
 pub fn reap(pid: u32) -> Option<Change> {
-    wait(
-        libc::P_PID,
-        pid,
-        libc::WEXITED | libc::WSTOPPED | libc::WCONTINUED,
-    )
+    wait(pid, libc::WEXITED | libc::WSTOPPED | libc::WCONTINUED)
 }
 
-/// As `reap`, by pidfd and for the end alone.
-pub fn reap_ended(pidfd: &OwnedFd) -> Option<Change> {
-    wait(libc::P_PIDFD, pidfd.as_raw_fd() as u32, libc::WEXITED)
+/// As `reap`, for the end alone.
+pub fn reap_ended(pid: u32) -> Option<Change> {
+    wait(pid, libc::WEXITED)
 }
 
-/// As `reap`, by pidfd and for stops and continuations alone.
-pub fn stopped_or_continued(pidfd: &OwnedFd) -> Option<Change> {
-    wait(
-        libc::P_PIDFD,
-        pidfd.as_raw_fd() as u32,
-        libc::WSTOPPED | libc::WCONTINUED,
-    )
+/// As `reap`, for stops and continuations alone.
+pub fn stopped_or_continued(pid: u32) -> Option<Change> {
+    wait(pid, libc::WSTOPPED | libc::WCONTINUED)
 }
 
-fn wait(kind: libc::idtype_t, id: u32, what: i32) -> Option<Change> {
+fn wait(pid: u32, what: i32) -> Option<Change> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     // SAFETY: `info` is valid for writing, and all zeroes is a valid siginfo_t.
-    let rc = unsafe { libc::waitid(kind, id, info.as_mut_ptr(), what | libc::WNOHANG) };
+    let rc = unsafe { libc::waitid(libc::P_PID, pid, info.as_mut_ptr(), what | libc::WNOHANG) };
     if rc == -1 {
         return None;
     }
@@ -87,6 +80,37 @@ fn wait(kind: libc::idtype_t, id: u32, what: i32) -> Option<Change> {
         libc::CLD_CONTINUED => Change::Continued,
         _ => Change::Stopped(status),
     })
+}
+
+/// Whether the process of this `/proc/PID/status` is one that can still get signals.
+pub fn lives(status: &str) -> bool {
+    let state = status.lines().find_map(|line| line.strip_prefix("State:"));
+    state.is_some_and(|state| !state.trim_start().starts_with(['Z', 'X']))
+}
+
+/// A set of signals in `/proc/PID/status` (proc(5)): bit n-1 for signal n.
+pub fn mask_in(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find(|line| {
+        line.strip_prefix(name)
+            .is_some_and(|rest| rest.starts_with(':'))
+    })?;
+    u64::from_str_radix(line[name.len() + 1..].trim(), 16).ok()
+}
+
+/// The children of a process: the kernel lists them by the thread that got them.
+pub fn children(pid: u32) -> Vec<u32> {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    threads
+        .flatten()
+        .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok())
+        .flat_map(|list| {
+            let pids = list.split_ascii_whitespace();
+            pids.filter_map(|pid| pid.parse().ok())
+                .collect::<Vec<u32>>()
+        })
+        .collect()
 }
 
 /// Continues our parent if this sibling of ours is no longer stopped (or gone).

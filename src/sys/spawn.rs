@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use super::inherited;
+use super::process::mask_in;
 use super::signals::Mask;
 
 /// What the child gets as one of its three standard descriptors.
@@ -25,6 +26,15 @@ pub struct Child {
     env: Vec<CString>,
     fds: [ChildFd; 3],
     mask: Mask,
+}
+
+/// Why the command doesn't run.
+#[derive(Debug)]
+pub enum Unspawned {
+    /// `execve(2)` refused it.
+    Exec(io::Error),
+    /// It didn't come to that.
+    Own(io::Error),
 }
 
 unsafe extern "C" {
@@ -53,28 +63,33 @@ impl Child {
     }
 
     /// Forks and executes. Returns the PID once the command runs, or why it doesn't. To be
-    /// called while this process has one thread, with all signals blocked.
-    pub fn spawn(&self) -> io::Result<u32> {
+    /// called with all signals blocked, by the thread that lives as long as this process. The
+    /// mask holds the signals that wait here and were sent too early for the child.
+    pub fn spawn(&self) -> Result<(u32, Mask), Unspawned> {
         let argv = pointers(&self.argv);
         let env = pointers(&self.env);
-        let (mut errno_in, errno_out) = io::pipe()?;
+        let (mut errno_in, errno_out) = io::pipe().map_err(Unspawned::Own)?;
         // SAFETY: getpid takes nothing.
         let parent = unsafe { libc::getpid() };
-        // SAFETY: this process has one thread, so the child may do what it could.
+        let before = Mask::pending();
+        // SAFETY: other threads are not in the child, nor is what they hold locked released there;
+        // it makes system calls alone, allocates nothing, and execs or exits.
         let pid = unsafe { libc::fork() };
         match pid {
-            -1 => Err(io::Error::last_os_error()),
+            -1 => Err(Unspawned::Own(io::Error::last_os_error())),
             0 => self.become_command(parent, &argv, &env, errno_out.as_raw_fd()),
             _ => {
+                let early = sent_too_early(before, pid as u32);
                 drop(errno_out);
                 let mut errno = [0_u8; 4];
                 // End of file: exec closed the other end.
                 if errno_in.read_exact(&mut errno).is_err() {
-                    return Ok(pid as u32);
+                    return Ok((pid as u32, early));
                 }
                 // SAFETY: our own child, which has just exited; no status is asked for.
                 unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
-                Err(io::Error::from_raw_os_error(i32::from_ne_bytes(errno)))
+                let errno = i32::from_ne_bytes(errno);
+                Err(Unspawned::Exec(io::Error::from_raw_os_error(errno)))
             }
         }
     }
@@ -130,6 +145,24 @@ impl Child {
         // SAFETY: no destructors of the parent's may run here.
         unsafe { libc::_exit(127) }
     }
+}
+
+/// Of the signals that wait here, those that the child doesn't have. What came while it was
+/// forked came to both if it was sent to the group after that, and then waits in it as well
+/// or has ended it already: there was no time yet for a handler.
+fn sent_too_early(before: Mask, child: u32) -> Mask {
+    let (mut early, now) = (before, Mask::pending());
+    let new = (1..=64).filter(|signal| now.has(*signal) && !before.has(*signal));
+    for signal in new {
+        let there = std::fs::read_to_string(format!("/proc/{child}/status"))
+            .ok()
+            .and_then(|status| mask_in(&status, "ShdPnd"))
+            .is_some_and(|mask| mask & (1 << (signal - 1)) != 0);
+        if !there {
+            early = early.with(signal);
+        }
+    }
+    early
 }
 
 /// Our environment, entry by entry (oddities included), with these changes.
@@ -230,12 +263,13 @@ fn isolate(null: Option<OwnedFd>, keep: &[RawFd]) {
 
 /// Replaces this process by the program that it runs, with these arguments; `pass` stay open
 /// in it. Returns only why that failed.
-pub fn exec_self(args: &[&str], pass: &[RawFd]) -> io::Error {
+pub fn exec_self(args: &[OsString], pass: &[RawFd]) -> io::Error {
     for fd in pass {
         // SAFETY: F_SETFD takes an integer.
         unsafe { libc::fcntl(*fd, libc::F_SETFD, 0) };
     }
-    let strings: Result<Vec<CString>, _> = args.iter().map(|a| CString::new(*a)).collect();
+    let strings: Result<Vec<CString>, _> =
+        args.iter().map(|a| CString::new(a.as_bytes())).collect();
     let Ok(strings) = strings else {
         return io::ErrorKind::InvalidInput.into();
     };

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
 
 /// `fcntl(2)`; the numbers are those of asm-generic/fcntl.h, which libc leaves out.
 const F_SETSIG: i32 = 10;
@@ -47,6 +48,22 @@ pub fn set_window_size(fd: BorrowedFd<'_>, size: libc::winsize) -> io::Result<()
     // SAFETY: the ioctl reads the struct that it is given.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) })?;
     Ok(())
+}
+
+/// The name of a PTY's slave, as it is where devpts is mounted as usual.
+pub fn pts_name(master: BorrowedFd<'_>) -> Option<PathBuf> {
+    let mut number = 0_u32;
+    // SAFETY: the ioctl fills the integer that it is given.
+    check(unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCGPTN, &raw mut number) }).ok()?;
+    Some(PathBuf::from(format!("/dev/pts/{number}")))
+}
+
+/// Which terminal this is, also where it was opened as `/dev/tty` or `/dev/console`.
+pub fn terminal_number(fd: BorrowedFd<'_>) -> io::Result<u32> {
+    let mut number = 0_u32;
+    // SAFETY: the ioctl fills the integer that it is given.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCGDEV, &raw mut number) })?;
+    Ok(number)
 }
 
 /// Whether two descriptors are one open file description: what is set through one is seen

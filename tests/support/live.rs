@@ -225,8 +225,36 @@ impl Drop for Live {
     fn drop(&mut self) {
         if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
             // Only after a failed assertion; there is nobody left to tell.
+            let started = descendants(self.child.id());
             let _ = self.child.kill();
             let _ = self.child.wait();
+            for pid in started {
+                let _ = nix::sys::signal::kill(
+                    nix::unistd::Pid::from_raw(pid),
+                    nix::sys::signal::Signal::SIGKILL,
+                );
+            }
         }
     }
+}
+
+/// What this process has started, and what that has: so that a failed test leaves nothing.
+fn descendants(pid: u32) -> Vec<i32> {
+    let mut found = Vec::new();
+    let mut todo = vec![pid.to_string()];
+    while let Some(pid) = todo.pop() {
+        for task in std::fs::read_dir(format!("/proc/{pid}/task"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let children =
+                std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            for child in children.split_ascii_whitespace() {
+                found.extend(child.parse::<i32>());
+                todo.push(child.to_owned());
+            }
+        }
+    }
+    found
 }

@@ -12,6 +12,7 @@
 pub mod fake_driver;
 pub mod http_server;
 mod job;
+mod listener;
 mod live;
 pub mod prompt;
 mod record;
@@ -24,6 +25,7 @@ use std::time::{Duration, Instant};
 
 pub use fake_driver::FakeDriver;
 pub use job::{Job, Sandbox};
+pub use listener::Listener;
 pub use live::{Ended, Live};
 pub use record::{Record, Row};
 pub use terminal::{Shell, Terminal};
@@ -93,6 +95,17 @@ pub fn kill(id: i32, signal: i32) {
         .status()
         .unwrap();
     assert!(status.success(), "kill -{signal} {id}");
+}
+
+/// The processes of a process group.
+pub fn group(id: i32) -> Vec<i32> {
+    let pids = std::fs::read_dir("/proc").unwrap();
+    pids.filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
+        .filter(|pid| {
+            let pid = nix::unistd::Pid::from_raw(*pid);
+            nix::unistd::getpgid(Some(pid)).is_ok_and(|group| group.as_raw() == id)
+        })
+        .collect()
 }
 
 /// Whether a process exists and isn't a zombie.
