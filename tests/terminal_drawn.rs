@@ -115,13 +115,9 @@ fn two_ways_to_one_terminal_keep_their_order() {
             .under(&["sh", "-c", "exec \"$@\" 2>/dev/tty", "sh"])
             .run_on_terminal();
         let wanted = (0..300).fold(String::new(), |text, i| {
-            text + &format!(
-                "out{i}
-err{i}
-"
-            )
+            text + &format!("out{i}\r\nerr{i}\r\n")
         });
-        assert!(ended.out() == wanted, "{}", ended.out());
+        assert_eq!(ended.out(), wanted);
     }
 }
 
@@ -156,7 +152,8 @@ fn a_pager_gets_its_keys_and_who_comes_after_it_the_rest() {
         shell.wait_for("shown\r\n");
         for key in ["a", "b", "q"] {
             shell.send(key);
-            shell.wait_for(&format!("key <{key}>\r\n"));
+            // Where it gives the terminal back at once, the line may end in one \r more.
+            shell.wait_for(&format!("key <{key}>\r"));
         }
         shell.wait_for("line: ");
         shell.send("words\n");

@@ -113,7 +113,17 @@ pub fn spawn_failure(program: &OsString, error: &io::Error) -> (u8, String) {
 /// Reaps orphans of the job that became our children and have ended. Others' children (the
 /// helper, hooks) are left to whoever waits for them.
 pub fn reap_orphans(main: u32, ours: &[u32]) {
-    for pid in process::children(std::process::id()) {
+    let children = process::children(std::process::id());
+    if children.is_empty() {
+        // No /proc, or a kernel that doesn't list them there: one by one, as far as they are
+        // nobody's whom we know.
+        while let Some(pid) = process::next_ended() {
+            if pid == main || ours.contains(&pid) || process::reap(pid).is_none() {
+                break;
+            }
+        }
+    }
+    for pid in children {
         if pid != main && !ours.contains(&pid) && is_zombie(pid) {
             // Gone already is fine.
             let _ = process::reap(pid);

@@ -153,7 +153,6 @@ impl Launch {
         if let Some(text) = prepared.announcement() {
             say(text, ANNOUNCING);
         }
-        relays.begin();
         let quiet = prepared.request.quiet;
         let watching = Watching {
             clock,
@@ -162,10 +161,13 @@ impl Launch {
             relays: relays.progress(),
             beside: beside.clone(),
         };
+        let watchers = Watchers::start(prepared, watching, bells);
+        // What it prints comes after its start in the record too.
+        relays.begin();
         let run = Run {
             child,
             state: State::new(!relays.progress().is_empty(), relays.has_terminal()),
-            watchers: Watchers::start(prepared, watching, bells),
+            watchers,
             relays,
             beside,
             arrivals,

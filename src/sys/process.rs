@@ -58,15 +58,27 @@ pub fn stopped_or_continued(pid: u32) -> Option<Change> {
     wait(pid, libc::WSTOPPED | libc::WCONTINUED)
 }
 
-fn wait(pid: u32, what: i32) -> Option<Change> {
+/// Some child that has ended and isn't reaped yet; it stays so.
+pub fn next_ended() -> Option<u32> {
+    let info = wait_info(libc::P_ALL, 0, libc::WEXITED | libc::WNOWAIT)?;
+    // SAFETY: after waitid this is a field of a SIGCHLD siginfo; zero if nothing happened.
+    let pid = unsafe { info.si_pid() };
+    u32::try_from(pid).ok().filter(|pid| *pid != 0)
+}
+
+fn wait_info(kind: libc::idtype_t, id: u32, what: i32) -> Option<libc::siginfo_t> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     // SAFETY: `info` is valid for writing, and all zeroes is a valid siginfo_t.
-    let rc = unsafe { libc::waitid(libc::P_PID, pid, info.as_mut_ptr(), what | libc::WNOHANG) };
+    let rc = unsafe { libc::waitid(kind, id, info.as_mut_ptr(), what | libc::WNOHANG) };
     if rc == -1 {
         return None;
     }
     // SAFETY: zeroed above, filled by the kernel if something happened.
-    let info = unsafe { info.assume_init() };
+    Some(unsafe { info.assume_init() })
+}
+
+fn wait(pid: u32, what: i32) -> Option<Change> {
+    let info = wait_info(libc::P_PID, pid, what)?;
     // SAFETY: after waitid these are the fields of a SIGCHLD siginfo; zero if nothing happened.
     let pid = unsafe { info.si_pid() };
     // SAFETY: as above.
