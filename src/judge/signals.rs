@@ -154,6 +154,12 @@ impl Signals {
         self.busy_share.is_none_or(|share| share > 0.2)
     }
 
+    /// Whether nothing is known of a GPU that may be the job's: the rest decides, and not fast.
+    pub fn is_blind(&self) -> bool {
+        let unknown = |g: &Gauge| g.held != Some(false) && g.does == Does::Unknown;
+        self.gpus.iter().any(unknown)
+    }
+
     /// Whether any GPU is watched.
     pub fn has_gpus(&self) -> bool {
         !self.gpus.is_empty()

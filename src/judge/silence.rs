@@ -151,13 +151,12 @@ fn tail(long: &VecDeque<(f64, u64)>) -> f64 {
     factor * long.iter().map(|(gap, _)| *gap).fold(0.0, f64::max)
 }
 
-/// After how many events a long gap comes, if it comes regularly.
+/// After how many events a long gap comes, if it comes regularly: the start counts as one, as
+/// long as it is remembered.
 fn period(long: &VecDeque<(f64, u64)>) -> Option<u64> {
-    let mut steps: Vec<u64> = long
-        .iter()
-        .zip(long.iter().skip(1))
-        .map(|(a, b)| b.1 - a.1)
-        .collect();
+    let start = (long.len() < LONG).then_some(0);
+    let ends = start.into_iter().chain(long.iter().map(|(_, at)| *at));
+    let mut steps: Vec<u64> = ends.clone().zip(ends.skip(1)).map(|(a, b)| b - a).collect();
     if steps.len() < 2 {
         return None;
     }
@@ -224,6 +223,7 @@ mod tests {
         assert_eq!(silence.limit().careful, 300.0);
         silence.push(2.0);
         silence.push(50.0);
+        // Two of them, at no regular distance.
         assert_eq!(silence.limit().careful, 240.0);
     }
 
