@@ -106,6 +106,7 @@ fn a_room_may_name_only_its_neighbours() {
         ("src/read/mod.rs", "use gpuwatch::record;"),
         ("src/model/event.rs", "use crate::sys::fd;"),
         ("src/supervise/wire.rs", "use crate::cli::Args;"),
+        ("src/judge/loss.rs", "use crate::read::ProgressReader;"),
         (
             "src/launch/mod.rs",
             "mod inner { use super::super::record; }",
@@ -144,6 +145,7 @@ fn a_room_may_name_only_its_neighbours() {
             "use crate::{launch, nvml::Helper};",
         ),
         ("src/cli/run.rs", "use crate::supervise;"),
+        ("src/judge/loss.rs", "use crate::read::fingerprint::Kind;"),
         ("src/main.rs", "fn main() { gpuwatch::cli::main() }"),
         ("src/lib.rs", "pub mod cli;"),
     ];

@@ -79,6 +79,15 @@ impl Silence {
 
     /// How long a silence may last now. Computed when asked for: silences are rare.
     pub fn limit(&self) -> Limit {
+        self.limit_where(self.may_be_long(period(&self.long)))
+    }
+
+    /// The same if a long gap may come at any time, however regularly it came so far.
+    pub fn limit_anytime(&self) -> Limit {
+        self.limit_where(true)
+    }
+
+    fn limit_where(&self, may_be_long: bool) -> Limit {
         let start = self.first.unwrap_or_default() * 2.0;
         if self.gaps < 3 {
             let learnt = FLOOR_S.max(5.0 * self.longest).max(start);
@@ -90,11 +99,7 @@ impl Silence {
             };
         }
         let median = median(&mut self.recent.iter().copied().collect::<Vec<_>>());
-        let tail = if self.may_be_long(period(&self.long)) {
-            tail(&self.long)
-        } else {
-            0.0
-        };
+        let tail = if may_be_long { tail(&self.long) } else { 0.0 };
         let learnt = FLOOR_S.max(body(&self.recent, self.gaps)).max(tail);
         let learning = self.long.is_empty() && median < 60.0;
         let careful = if learning {

@@ -100,7 +100,7 @@ impl Stalled {
         let tells = v.s.tells_by_activity() && !v.s.is_blind();
         let sure = tells && quiet > SURE_QUIET_S.max(3.0 * longest);
         let limit = if sure { steps.learnt } else { steps.careful };
-        if age > limit && quiet > v.s.acts.limit().learnt {
+        if age > limit && quiet > v.s.acts.limit_anytime().learnt {
             return true;
         }
         if !tells {
