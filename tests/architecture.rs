@@ -106,7 +106,6 @@ fn a_room_may_name_only_its_neighbours() {
         ("src/read/mod.rs", "use gpuwatch::record;"),
         ("src/model/event.rs", "use crate::sys::fd;"),
         ("src/supervise/wire.rs", "use crate::cli::Args;"),
-        ("src/judge/loss.rs", "use crate::read::ProgressReader;"),
         (
             "src/launch/mod.rs",
             "mod inner { use super::super::record; }",
@@ -145,13 +144,20 @@ fn a_room_may_name_only_its_neighbours() {
             "use crate::{launch, nvml::Helper};",
         ),
         ("src/cli/run.rs", "use crate::supervise;"),
-        ("src/judge/loss.rs", "use crate::read::fingerprint::Kind;"),
         ("src/main.rs", "fn main() { gpuwatch::cli::main() }"),
         ("src/lib.rs", "pub mod cli;"),
     ];
     for (path, code) in allowed {
         assert_eq!(said(path, code), "", "{path}: {code}");
     }
+}
+
+#[test]
+fn the_judge_reads_no_output() {
+    let reader = said("src/judge/loss.rs", "use crate::read::ProgressReader;");
+    assert!(reader.contains("but its fingerprints"), "{reader}");
+    let kind = "use crate::read::fingerprint::Kind;";
+    assert_eq!(said("src/judge/loss.rs", kind), "");
 }
 
 #[test]
