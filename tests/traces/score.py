@@ -6,6 +6,7 @@ score.py --gpuwatch target/release/gpuwatch [--seeds 25] [--families H01,S03] [-
 
 import argparse
 import json
+import math
 import os
 import shutil
 import statistics
@@ -84,7 +85,7 @@ class Score:
         all_ = hit + sum(len(self.missed.get(f, [])) for f in families)
         delays = sorted(d for f in families for d in self.delays.get(f, []))
         per_1000 = 1000 / self.healthy_h if self.healthy_h else 0
-        p90 = delays[int(0.9 * (len(delays) - 1))] if delays else None
+        p90 = delays[math.ceil(0.9 * len(delays)) - 1] if delays else None
         print(f"{title}: recall {hit}/{all_} = {hit / max(1, all_):.3f}, delay median "
               f"{statistics.median(delays) if delays else None} p90 {p90} s, false alarms "
               f"{len(self.false)} in {self.healthy_h:.0f} h = {len(self.false) * per_1000:.2f} per 1000 h "
