@@ -153,6 +153,14 @@ fn a_room_may_name_only_its_neighbours() {
 }
 
 #[test]
+fn the_judge_reads_no_output() {
+    let reader = said("src/judge/loss.rs", "use crate::read::ProgressReader;");
+    assert!(reader.contains("but its fingerprints"), "{reader}");
+    let kind = "use crate::read::fingerprint::Kind;";
+    assert_eq!(said("src/judge/loss.rs", kind), "");
+}
+
+#[test]
 fn the_whole_crate_is_no_import() {
     for code in [
         "use crate::*;",

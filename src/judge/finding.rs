@@ -220,6 +220,14 @@ impl Book {
         }
     }
 
+    /// Says that it no longer holds, with the numbers of the moment.
+    pub fn conclude(&mut self, name: &str, evidence: Evidence) {
+        if let Some(open) = self.open.iter_mut().find(|f| f.name == name) {
+            open.evidence = evidence.0;
+        }
+        self.clear(name);
+    }
+
     /// Says that it no longer holds.
     pub fn clear(&mut self, name: &str) {
         let Some(at) = self.open.iter().position(|f| f.name == name) else {

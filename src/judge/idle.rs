@@ -136,7 +136,7 @@ impl Idle {
         }
         let held_for = s.first_held.map_or(0.0, |at| s.now.own_s - at.own_s);
         let due = s.held == Some(true) && s.quiet().min(held_for) >= self.after;
-        if due && !stall_given && !v.may_be_silent() {
+        if due && !stall_given && !s.is_blind() && !v.may_be_silent() {
             raise(v, s.acted.elapsed_s, None, book);
         }
     }

@@ -102,8 +102,9 @@ impl Judge {
     /// A judge that has seen nothing yet.
     pub fn new(settings: JudgeSettings, rules: Vec<Rule>, facts: JobFacts) -> Self {
         let book = Book::new(settings);
+        let notebook = processes::NOTEBOOKS.iter().any(|n| facts.command_has(n));
         Self {
-            processes: Processes::of(facts.pid),
+            processes: Processes::of(facts.pid, notebook),
             signals: Signals::default(),
             story: Story::default(),
             waiting: Waiting::default(),

@@ -62,10 +62,12 @@ pub struct Processes {
 pub const NOTEBOOKS: [&str; 3] = ["ipykernel", "jupyter", "ipython"];
 
 impl Processes {
-    /// Nothing is known but the main process's PID, if that.
-    pub fn of(main: Option<u32>) -> Self {
+    /// Nothing is known but the main process's PID, if that, and whether the command is a
+    /// notebook's.
+    pub fn of(main: Option<u32>, interactive: bool) -> Self {
         Self {
             main,
+            interactive,
             ..Self::default()
         }
     }

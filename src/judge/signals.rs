@@ -154,6 +154,12 @@ impl Signals {
         self.busy_share.is_none_or(|share| share > 0.2)
     }
 
+    /// Whether nothing is known of a GPU that may be the job's: the rest decides, and not fast.
+    pub fn is_blind(&self) -> bool {
+        let unknown = |g: &Gauge| g.held != Some(false) && g.does == Does::Unknown;
+        self.gpus.iter().any(unknown)
+    }
+
     /// Whether any GPU is watched.
     pub fn has_gpus(&self) -> bool {
         !self.gpus.is_empty()
@@ -248,27 +254,39 @@ impl Signals {
         by_gpu.max(if hard { 2 } else { u8::from(little) })
     }
 
-    /// Busy cores that may be loops which wait for the GPU. Where its use isn't told, one loop
-    /// looks like any work on one core; that every rank of several has one is no chance.
+    /// Busy cores that may be loops which wait for the GPUs: those of peers that show no use
+    /// as well, once one spins (nccl#1550). Where use isn't told, one loop looks like any work
+    /// on one core; that every rank of several has one is no chance.
     fn waiting_loops(&self) -> f64 {
-        let waits = self.gpus.iter().filter(|g| g.waits).count();
-        let spins = self.gpus.iter().filter(|g| g.does == Does::Spins).count();
-        let loops = if waits >= 2 { waits } else { spins.min(waits) };
+        let count = |wanted: &dyn Fn(&&Gauge) -> bool| self.ours().filter(wanted).count();
+        let spins = count(&|g| g.does == Does::Spins);
+        let waits = count(&|g| g.waits);
+        let loops = if spins > 0 {
+            count(&|g| matches!(g.does, Does::Spins | Does::Rests))
+        } else if waits >= 2 {
+            waits
+        } else {
+            0
+        };
         loops as f64
     }
 
+    /// Whether all that the job does is to wait in loops.
     fn all_spin(&self) -> bool {
-        let mut ours = self
-            .gpus
-            .iter()
-            .filter(|g| g.held != Some(false))
-            .peekable();
-        let n = ours.clone().count() as f64;
-        let one_core_each = n >= 2.0
-            && self
-                .cores
-                .is_some_and(|c| (0.7 * n..=SPIN_CORES * n).contains(&c));
-        ours.peek().is_some() && ours.all(|g| g.does == Does::Spins || g.waits && one_core_each)
+        let n = self.ours().count() as f64;
+        let loops = 0.7 * n..=SPIN_CORES * n;
+        let one_core_each = n >= 2.0 && self.cores.is_some_and(|c| loops.contains(&c));
+        let all = |fits: &dyn Fn(&Gauge) -> bool| n > 0.0 && self.ours().all(fits);
+        let one_spins = self.ours().any(|g| g.does == Does::Spins);
+        all(&|g| g.does == Does::Spins)
+            || one_core_each
+                && (all(&|g| g.waits)
+                    || one_spins && all(&|g| matches!(g.does, Does::Spins | Does::Rests)))
+    }
+
+    /// The GPUs that may be the job's.
+    fn ours(&self) -> impl Iterator<Item = &Gauge> {
+        self.gpus.iter().filter(|g| g.held != Some(false))
     }
 
     fn look_at_progress(&mut self, progress: &ProgressState) {

@@ -79,6 +79,15 @@ impl Silence {
 
     /// How long a silence may last now. Computed when asked for: silences are rare.
     pub fn limit(&self) -> Limit {
+        self.limit_where(self.may_be_long(period(&self.long)))
+    }
+
+    /// The same if a long gap may come at any time, however regularly it came so far.
+    pub fn limit_anytime(&self) -> Limit {
+        self.limit_where(true)
+    }
+
+    fn limit_where(&self, may_be_long: bool) -> Limit {
         let start = self.first.unwrap_or_default() * 2.0;
         if self.gaps < 3 {
             let learnt = FLOOR_S.max(5.0 * self.longest).max(start);
@@ -90,11 +99,7 @@ impl Silence {
             };
         }
         let median = median(&mut self.recent.iter().copied().collect::<Vec<_>>());
-        let tail = if self.may_be_long(period(&self.long)) {
-            tail(&self.long)
-        } else {
-            0.0
-        };
+        let tail = if may_be_long { tail(&self.long) } else { 0.0 };
         let learnt = FLOOR_S.max(body(&self.recent, self.gaps)).max(tail);
         let learning = self.long.is_empty() && median < 60.0;
         let careful = if learning {
@@ -151,13 +156,12 @@ fn tail(long: &VecDeque<(f64, u64)>) -> f64 {
     factor * long.iter().map(|(gap, _)| *gap).fold(0.0, f64::max)
 }
 
-/// After how many events a long gap comes, if it comes regularly.
+/// After how many events a long gap comes, if it comes regularly: the start counts as one, as
+/// long as it is remembered.
 fn period(long: &VecDeque<(f64, u64)>) -> Option<u64> {
-    let mut steps: Vec<u64> = long
-        .iter()
-        .zip(long.iter().skip(1))
-        .map(|(a, b)| b.1 - a.1)
-        .collect();
+    let start = (long.len() < LONG).then_some(0);
+    let ends = start.into_iter().chain(long.iter().map(|(_, at)| *at));
+    let mut steps: Vec<u64> = ends.clone().zip(ends.skip(1)).map(|(a, b)| b - a).collect();
     if steps.len() < 2 {
         return None;
     }
@@ -224,6 +228,7 @@ mod tests {
         assert_eq!(silence.limit().careful, 300.0);
         silence.push(2.0);
         silence.push(50.0);
+        // Two of them, at no regular distance.
         assert_eq!(silence.limit().careful, 240.0);
     }
 

@@ -86,7 +86,8 @@ impl Stalled {
     fn is_due(&self, v: &View<'_>, book: &Book) -> bool {
         let (age, quiet) = (v.s.progress_age(), v.s.quiet());
         if let Some(after) = self.after {
-            return age >= after && quiet >= after;
+            // Sums of milliseconds miss a whole second by their rounding.
+            return age.min(quiet) >= after - 5e-4;
         }
         if age <= FLOOR_S || quiet <= FLOOR_S {
             return false;
@@ -96,10 +97,10 @@ impl Stalled {
         }
         let steps = v.s.steps.limit();
         let longest = v.s.acts.longest();
-        let tells = v.s.tells_by_activity();
+        let tells = v.s.tells_by_activity() && !v.s.is_blind();
         let sure = tells && quiet > SURE_QUIET_S.max(3.0 * longest);
         let limit = if sure { steps.learnt } else { steps.careful };
-        if age > limit && quiet > v.s.acts.limit().learnt {
+        if age > limit && quiet > v.s.acts.limit_anytime().learnt {
             return true;
         }
         if !tells {
@@ -133,7 +134,8 @@ impl Stalled {
         if lost_rank(v) {
             return "lost-rank";
         }
-        if v.s.spinning.is_some() {
+        let one_spins = v.s.gpus.iter().any(|g| g.does == Does::Spins);
+        if v.s.spinning.is_some() || one_spins {
             let here = v.s.gpus.len() as u32;
             let elsewhere = v.facts.world.is_some_and(|world| world > here.max(1))
                 && v.facts.local_rank.is_some();
@@ -154,6 +156,14 @@ impl Stalled {
     }
 }
 
+fn where_it_stands(v: &View<'_>) -> Evidence {
+    Evidence::new()
+        .num("step", v.s.step)
+        .num("epoch", v.s.epoch)
+        .num("age_s", v.s.progress_age())
+        .num("quiet_s", v.s.quiet())
+}
+
 /// A stall that was raised; None once it is over.
 fn go_on(mut held: Held, v: &View<'_>, book: &mut Book) -> Option<Held> {
     held.active_s = if v.s.active {
@@ -163,18 +173,13 @@ fn go_on(mut held: Held, v: &View<'_>, book: &mut Book) -> Option<Held> {
     };
     let wanted = if v.s.advances.begun { 2 } else { 1 };
     if v.s.advances.count >= held.count + wanted || held.active_s >= ACTIVE_AGAIN_S {
-        book.clear(STALLED);
+        book.conclude(STALLED, where_it_stands(v));
         return None;
     }
     let next = 2_u32.pow(held.reminders + 1);
     if held.reminders < 2 && v.s.progress_age() >= held.age * f64::from(next) {
         held.reminders += 1;
-        let age = Evidence::new()
-            .num("step", v.s.step)
-            .num("epoch", v.s.epoch)
-            .num("age_s", v.s.progress_age())
-            .num("quiet_s", v.s.quiet());
-        book.update(STALLED, age);
+        book.update(STALLED, where_it_stands(v));
     }
     Some(held)
 }

@@ -24,8 +24,6 @@ impl View<'_> {
     /// A person works at it: a notebook waits for its next cell.
     pub fn is_interactive(&self) -> bool {
         self.p.interactive
-            || self.facts.command_has("ipykernel")
-            || self.facts.command_has("jupyter")
     }
 
     /// A server waits for requests.

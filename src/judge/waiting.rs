@@ -18,6 +18,8 @@ pub const WAITING: &str = "waiting-for-input";
 const STOPPED_S: f64 = 3.0;
 /// A job that asks is quiet; so long before it is said, seconds.
 const ASKING_S: f64 = 5.0;
+/// The bytes of a prompt are counted this long after it, seconds.
+const SETTLED_S: f64 = 3.0;
 
 /// Both.
 #[derive(Clone, Debug, Default)]
@@ -84,11 +86,14 @@ impl Waiting {
         gone
     }
 
-    /// Whether anything was printed after the prompt.
+    /// Whether anything was printed after the prompt. The count of bytes may be a sample late.
     fn prompt_gone(&mut self, sample: &Sample, story: &Story) -> bool {
-        if story.prompt_s.is_none() {
+        let Some(prompt_s) = story.prompt_s else {
             self.prompt_bytes = None;
             return false;
+        };
+        if sample.stamp.elapsed_s < prompt_s + SETTLED_S {
+            self.prompt_bytes = Some(sample.out_bytes);
         }
         let at = *self.prompt_bytes.get_or_insert(sample.out_bytes);
         let gone = sample.out_bytes != at;

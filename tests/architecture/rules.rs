@@ -224,6 +224,14 @@ fn neighbours(inside: &str, code: &[Token]) -> Found {
             Some(named) if named != *room && !allowed.contains(&named) && is_room(named) => {
                 found.push((path.line, format!("`{room}` may not know `{named}`")));
             }
+            Some("read")
+                if *room == "judge" && from_root.get(1).is_none_or(|n| n != "fingerprint") =>
+            {
+                found.push((
+                    path.line,
+                    "`judge` may not know `read` but its fingerprints".into(),
+                ));
+            }
             _ => {} // `pub(crate)`, an item of the root, a neighbour that is allowed
         }
     }

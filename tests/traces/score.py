@@ -6,6 +6,7 @@ score.py --gpuwatch target/release/gpuwatch [--seeds 25] [--families H01,S03] [-
 
 import argparse
 import json
+import math
 import os
 import shutil
 import statistics
@@ -15,13 +16,14 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from families import FAMILIES  # noqa: E402
+from others import OTHERS  # noqa: E402
 from trace import Trace, poisson_upper  # noqa: E402
 
 ALARMS = ("warning", "critical")
 
 
 def generate(root, family, seeds, noise_on_zero):
-    fill, gpus = FAMILIES[family]
+    fill, gpus = {**FAMILIES, **OTHERS}[family]
     for seed in range(seeds):
         trace = Trace(seed, family, gpus, noise_on_zero)
         truth = fill(trace)
@@ -83,7 +85,7 @@ class Score:
         all_ = hit + sum(len(self.missed.get(f, [])) for f in families)
         delays = sorted(d for f in families for d in self.delays.get(f, []))
         per_1000 = 1000 / self.healthy_h if self.healthy_h else 0
-        p90 = delays[int(0.9 * (len(delays) - 1))] if delays else None
+        p90 = delays[math.ceil(0.9 * len(delays)) - 1] if delays else None
         print(f"{title}: recall {hit}/{all_} = {hit / max(1, all_):.3f}, delay median "
               f"{statistics.median(delays) if delays else None} p90 {p90} s, false alarms "
               f"{len(self.false)} in {self.healthy_h:.0f} h = {len(self.false) * per_1000:.2f} per 1000 h "
@@ -109,13 +111,15 @@ def main():
     parser.add_argument("--gpuwatch", required=True)
     parser.add_argument("--seeds", type=int, default=25)
     parser.add_argument("--families", default=",".join(FAMILIES))
+    parser.add_argument("--others", action="store_true", help="the families that the rules weren't made for")
     parser.add_argument("--keep", help="leave the traces in this directory")
     parser.add_argument("--noise-on-zero", action="store_true", help="noise on readings of 0 as well")
     parser.add_argument("--check", action="store_true", help="exit 1 unless the goals are met")
     args = parser.parse_args()
     ours, stalls = Score(), Score()
     fixed = {rule: Score() for rule in "ABCD"}
-    for family in args.families.split(","):
+    families = list(OTHERS) if args.others else args.families.split(",")
+    for family in families:
         root = os.path.join(args.keep, family) if args.keep else tempfile.mkdtemp(prefix="traces-")
         try:
             generate(root, family, args.seeds, args.noise_on_zero)
