@@ -74,6 +74,33 @@ fn a_signal_to_the_whole_group_arrives_once() {
     each_arrives_once(true);
 }
 
+/// Each as soon as the command has the one before: nothing may be doubled or lost on the way.
+#[test]
+fn signals_back_to_back_arrive_once_each() {
+    let cases = [
+        (libc::SIGUSR1, true),
+        (libc::SIGCONT, true),
+        (libc::SIGUSR1, false),
+        (libc::SIGCONT, false),
+    ];
+    for_each(&cases, |&(signal, to_group)| {
+        let sandbox = Sandbox::new();
+        let argv = Listener::argv(&sandbox.arg("log"), "0");
+        let listener = Listener::start(&sandbox, &sandbox.watched(&["-q"], &argv));
+        let pid = listener.live.pid();
+        for sent in 1..=60 {
+            kill(if to_group { -pid } else { pid }, signal);
+            wait_until("it arrives", || listener.arrived().len() >= sent);
+        }
+        kill(pid, libc::SIGUSR2);
+        listener.wait_for(libc::SIGUSR2);
+        let (arrived, _) = listener.end();
+        let mut wanted = vec![signal as u8; 60];
+        wanted.push(libc::SIGUSR2 as u8);
+        assert_eq!(arrived, wanted, "signal {signal}, to the group: {to_group}");
+    });
+}
+
 #[test]
 fn a_signal_to_every_process_of_the_job_arrives_once() {
     // As `scancel` and container runtimes do: one by one, gpuwatch first or last.

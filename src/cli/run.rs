@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::builder::TypedValueParser;
+use clap::builder::{FalseyValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use crate::plan::env::parse_env_arg;
@@ -42,8 +42,7 @@ pub struct RunArgs {
     /// Set nothing in the command's environment but what --env says
     #[arg(
         long,
-        env = "GPUWATCH_NO_ENV",
-        hide_env_values = true,
+        env = "GPUWATCH_NO_ENV", hide_env_values = true, value_parser = FalseyValueParser::new(),
         help_heading = "Environment"
     )]
     no_env: bool,
@@ -81,8 +80,7 @@ pub struct RunArgs {
     /// Write no record
     #[arg(
         long,
-        env = "GPUWATCH_NO_RECORD",
-        hide_env_values = true,
+        env = "GPUWATCH_NO_RECORD", hide_env_values = true, value_parser = FalseyValueParser::new(),
         help_heading = "Recording"
     )]
     no_record: bool,
@@ -91,8 +89,7 @@ pub struct RunArgs {
     #[arg(
         short,
         long,
-        env = "GPUWATCH_QUIET",
-        hide_env_values = true,
+        env = "GPUWATCH_QUIET", hide_env_values = true, value_parser = FalseyValueParser::new(),
         help_heading = "Showing"
     )]
     quiet: bool,

@@ -28,7 +28,7 @@ const CHUNK: usize = 64 * 1024;
 
 /// After the child's end, how long all relays together may find nothing to read: somebody
 /// else still holds the stream.
-const DRAIN_IDLE: Duration = Duration::from_secs(2);
+const DRAIN_IDLE: Duration = Duration::from_millis(1900);
 
 /// How long a stop of ours may wait for output that the child wrote before its own.
 const SETTLING: Duration = Duration::from_millis(200);

@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
 use nix::poll::{PollFd, PollFlags, poll};
@@ -31,6 +31,9 @@ const QUIT: u8 = b'q';
 /// How long the relay's read ends outlive a killed gpuwatch, so that a printing child gets
 /// its SIGTERM before a SIGPIPE.
 pub const KEEP_AFTER_DEATH: Duration = Duration::from_secs(1);
+
+/// How long a busy machine may keep the sentinel from taking a signal out.
+const CONSUMED_WITHIN: Duration = Duration::from_millis(100);
 
 /// How often a stopped child is looked at, ms.
 const FOLLOW_EVERY_MS: u8 = 200;
@@ -113,6 +116,14 @@ impl Sentinel {
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
         send(self.socket.as_raw_fd(), &order, flags)?;
         Ok(())
+    }
+
+    /// Waits until this signal, which it was told to take out, is out; a moment at most.
+    pub fn wait_without(&self, signal: i32) {
+        let until = Instant::now() + CONSUMED_WITHIN;
+        while self.has(signal) == Some(true) && Instant::now() < until {
+            thread::sleep(Duration::from_micros(200));
+        }
     }
 
     /// Whether this signal waits there. None if that can't be known: it is dead, and nothing

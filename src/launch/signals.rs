@@ -6,20 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use crate::sys::inherited;
-use crate::sys::signals::{Arrived, Mask, SignalFd};
+use crate::sys::signals::{Arrived, Mask, SignalFd, take};
 
 use super::sentinel::Sentinel;
-
-/// What a fault of our own raises: blocking these would turn a crash into a hang.
-const FAULTS: [i32; 7] = [
-    libc::SIGSEGV,
-    libc::SIGBUS,
-    libc::SIGFPE,
-    libc::SIGILL,
-    libc::SIGTRAP,
-    libc::SIGSYS,
-    libc::SIGABRT,
-];
 
 /// When the sentinel is looked at: a sender of many signals takes a moment to reach us all.
 const LOOKS: [Duration; 5] = [
@@ -43,15 +32,12 @@ pub enum Origin {
     Alone(u32),
 }
 
-/// The signals that every thread of ours blocks and the supervisor reads: all but faults.
-/// Those that our caller ignored as well, because the command may have set a handler since
-/// (the kernel keeps a blocked signal for its reader even where it is ignored).
+/// The signals that every thread of ours blocks and the supervisor reads: all. Those that our
+/// caller ignored as well, because the command may have set a handler since (the kernel keeps a
+/// blocked signal for its reader even where it is ignored). Those of faults too, because
+/// somebody may send them; a true fault of ours ends us although they are blocked.
 pub fn taken() -> Mask {
-    let mut mask = Mask::full().without(libc::SIGKILL).without(libc::SIGSTOP);
-    for signal in FAULTS {
-        mask = mask.without(signal);
-    }
-    mask
+    Mask::full().without(libc::SIGKILL).without(libc::SIGSTOP)
 }
 
 /// Whether our caller ignored this signal: then it asks nothing of us.
@@ -62,6 +48,7 @@ pub fn was_ignored(signal: i32) -> bool {
 /// The signals as they arrive, and what they would do to a command that has just begun.
 pub struct Arrivals {
     fd: SignalFd,
+    taken: Mask,
     blocked: Mask,
 }
 
@@ -69,12 +56,23 @@ impl Arrivals {
     /// Reads the signals of this mask; `blocked` is our caller's.
     pub fn new(mask: &Mask, blocked: Mask) -> io::Result<Self> {
         let fd = SignalFd::new(mask)?;
-        Ok(Self { fd, blocked })
+        Ok(Self {
+            fd,
+            taken: *mask,
+            blocked,
+        })
     }
 
     /// The next signal that waits, if any.
     pub fn next(&self) -> Option<Arrived> {
         self.fd.next()
+    }
+
+    /// The kinds of signal that wait, without taking them.
+    pub fn waiting(&self) -> Vec<i32> {
+        let pending = Mask::pending();
+        let ours = |signal: &i32| pending.has(*signal) && self.taken.has(*signal);
+        (1..=64).filter(ours).collect()
     }
 
     /// Whether a command that has just begun would feel this signal.
@@ -89,28 +87,59 @@ impl AsFd for Arrivals {
     }
 }
 
-/// Finds out who else got this signal. Waits up to 20 ms for a sender that is still busy.
-pub fn origin(arrived: Arrived, sentinel: Option<&Sentinel>) -> Origin {
+/// Takes one signal of this kind, and finds out who else got it. Waits up to 20 ms for a sender
+/// that is still busy. `forget` empties the sentinel of it.
+///
+/// As long as it waits with us as well, another of its kind to the group is one with it, in us
+/// as in the sentinel: so the sentinel is emptied first, and only then is ours taken.
+pub fn take_placed(
+    signal: i32,
+    sentinel: Option<&Sentinel>,
+    forget: &dyn Fn(),
+) -> Option<(Arrived, Origin)> {
+    let has = || sentinel.and_then(|s| s.has(signal));
+    let known = has();
+    if known == Some(true) {
+        forget();
+        let arrived = take(signal)?;
+        // One more came to the group before ours was taken, which stood for both.
+        if has() == Some(true) && !Mask::pending().has(signal) {
+            forget();
+        }
+        return Some((arrived, to_all(arrived)));
+    }
+    let arrived = take(signal)?;
     // Looked at first: a `kill` of the job's may be gone in a moment.
     let from_job = !arrived.by_kernel && arrived.from != 0 && descends_from_us(arrived.from);
-    let mut told = false;
+    let mut told = known.is_some();
     for pause in LOOKS {
         std::thread::sleep(pause);
-        match sentinel.and_then(|s| s.has(arrived.signal)) {
-            Some(true) if arrived.by_kernel => return Origin::Terminal,
-            Some(true) => return Origin::Group,
+        match has() {
+            Some(true) => {
+                forget();
+                return Some((arrived, to_all(arrived)));
+            }
             Some(false) => told = true,
             None => break,
         }
     }
-    if arrived.by_kernel && !told {
+    let origin = if arrived.by_kernel && !told {
         // No sentinel to ask: what the kernel sends, it nearly always sends to the group.
-        return Origin::Terminal;
+        Origin::Terminal
+    } else if from_job {
+        Origin::Job(arrived.from)
+    } else {
+        Origin::Alone(if arrived.by_kernel { 0 } else { arrived.from })
+    };
+    Some((arrived, origin))
+}
+
+fn to_all(arrived: Arrived) -> Origin {
+    if arrived.by_kernel {
+        Origin::Terminal
+    } else {
+        Origin::Group
     }
-    if from_job {
-        return Origin::Job(arrived.from);
-    }
-    Origin::Alone(if arrived.by_kernel { 0 } else { arrived.from })
 }
 
 /// Whether this process has us among its ancestors.
@@ -161,11 +190,9 @@ mod tests {
     }
 
     #[test]
-    fn faults_of_our_own_are_never_blocked() {
+    fn all_is_taken_that_can_be() {
         let taken = taken();
-        assert!(FAULTS.iter().all(|s| !taken.has(*s)));
-        assert!(
-            taken.has(libc::SIGTERM) && taken.has(libc::SIGCHLD) && taken.has(libc::SIGRTMIN())
-        );
+        assert!(taken.has(libc::SIGSEGV) && taken.has(libc::SIGTERM) && taken.has(libc::SIGCHLD));
+        assert!(taken.has(libc::SIGRTMIN()) && !taken.has(libc::SIGKILL));
     }
 }

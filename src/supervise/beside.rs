@@ -74,12 +74,14 @@ impl Beside {
         self.tell(&ToHelper::Watch { gpus, interval_ms });
     }
 
-    /// Take out a signal that was seen, so that the next one of its kind shows.
+    /// Takes out a signal that was seen, so that the next one of its kind shows; there by the
+    /// time that this returns, or the machine is very busy.
     pub fn consume(&self, signal: i32) {
         if !self.tell(&ToHelper::Consume { signal }) {
             // Gone: then it is seen nowhere any more.
             let _ = self.sentinel.consume(signal);
         }
+        self.sentinel.wait_without(signal);
     }
 
     /// We are about to be stopped as this child was: whoever continues it alone must find us

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::launch::relay;
 use crate::model::{Event, Mark, Phase, ProgressChange, Stream};
@@ -16,6 +16,9 @@ use super::scribe::Desk;
 
 /// Where a run stands is told by the last screens of its output.
 const LAST_BYTES: usize = 256 * 1024;
+
+/// At the end the last bytes may wait so long for the disk; nobody is held up by that then.
+const AT_THE_END: Duration = Duration::from_millis(300);
 
 /// What it needs.
 pub struct Digest {
@@ -60,9 +63,9 @@ impl Digest {
                     self.read(&mut reader, &mut milestones, &piece);
                 }
                 self.notice(&mut lines, &piece);
-                self.desk.output(piece.bytes, piece.lost_before);
+                let patience = self.hurry.load(Ordering::Relaxed).then_some(AT_THE_END);
+                self.desk.output(piece.bytes, piece.lost_before, patience);
             }
-            self.desk.output_lost(taken.lost);
             if taken.over {
                 break;
             }

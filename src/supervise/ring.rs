@@ -41,8 +41,6 @@ struct Inside {
 pub struct Taken {
     /// In the order of delivery.
     pub pieces: VecDeque<Piece>,
-    /// Bytes that were lost after the last piece of all.
-    pub lost: u64,
     /// No stream will give more.
     pub over: bool,
 }
@@ -88,16 +86,9 @@ impl Ring {
             inside = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
         inside.held = 0;
-        let over = inside.open == 0;
         Taken {
             pieces: std::mem::take(&mut inside.pieces),
-            // Before the end they are the next piece's affair.
-            lost: if over {
-                std::mem::take(&mut inside.lost)
-            } else {
-                0
-            },
-            over,
+            over: inside.open == 0,
         }
     }
 }
@@ -105,9 +96,17 @@ impl Ring {
 impl Tap for Ring {
     fn relayed(&self, stream: Stream, bytes: &[u8]) {
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
-        if inside.held + bytes.len() > CAPACITY {
-            inside.lost += bytes.len() as u64;
-            return;
+        // The newest is worth most: it is where a run stands, and what it died of.
+        while inside.held + bytes.len() > CAPACITY {
+            let Some(oldest) = inside.pieces.pop_front() else {
+                break;
+            };
+            inside.held -= oldest.bytes.len();
+            let lost = oldest.lost_before + oldest.bytes.len() as u64;
+            match inside.pieces.front_mut() {
+                Some(next) => next.lost_before += lost,
+                None => inside.lost += lost,
+            }
         }
         inside.held += bytes.len();
         let lost_before = std::mem::take(&mut inside.lost);
@@ -167,41 +166,26 @@ mod tests {
                 (Stream::Err, b"c".as_slice())
             ]
         );
-        assert!(taken.over && taken.lost == 0);
+        assert!(taken.over);
     }
 
     #[test]
-    fn a_full_ring_loses_counts_and_says_where() {
+    fn a_full_ring_loses_the_oldest_counts_and_says_where() {
         let ring = Ring::new(1);
         let chunk = vec![b'x'; 64 * 1024];
         for _ in 0..200 {
             ring.relayed(Stream::Out, &chunk);
         }
-        let first = ring.take();
-        let kept: usize = first.pieces.iter().map(|p| p.bytes.len()).sum();
-        assert_eq!(kept, CAPACITY);
-        assert!(first.lost == 0 && first.pieces.iter().all(|p| p.lost_before == 0));
-        ring.relayed(Stream::Out, b"after");
-        ring.closed(Stream::Out);
-        let rest = ring.take();
-        let lost = 200 * 64 * 1024 - kept as u64;
-        assert_eq!(
-            rest.pieces
-                .iter()
-                .map(|p| p.lost_before)
-                .collect::<Vec<_>>(),
-            [lost]
-        );
-        assert!(rest.over && rest.lost == 0);
-    }
-
-    #[test]
-    fn what_is_lost_at_the_very_end_is_counted_too() {
-        let ring = Ring::new(1);
-        ring.relayed(Stream::Out, &vec![b'x'; CAPACITY]);
-        ring.relayed(Stream::Out, b"more");
+        ring.relayed(Stream::Out, b"the end");
         ring.closed(Stream::Out);
         let taken = ring.take();
-        assert_eq!((taken.pieces.len(), taken.lost, taken.over), (1, 4, true));
+        let kept: usize = taken.pieces.iter().map(|p| p.bytes.len()).sum();
+        assert!(kept <= CAPACITY && kept > CAPACITY - 2 * chunk.len());
+        let lost: Vec<u64> = taken.pieces.iter().map(|p| p.lost_before).collect();
+        let all = 200 * 64 * 1024 + 7;
+        assert_eq!(lost[0], all - kept as u64);
+        assert!(lost[1..].iter().all(|n| *n == 0));
+        let whole_end = taken.pieces.back().map(|p| p.bytes.ends_with(b"the end"));
+        assert_eq!((whole_end, taken.over), (Some(true), true));
     }
 }

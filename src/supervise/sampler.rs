@@ -10,7 +10,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::EventFd;
 
 use crate::launch::relay;
-use crate::model::{Event, GpuChange, GpuInfo, GpuSample, Inventory, Sample};
+use crate::model::{Event, GpuChange, GpuInfo, GpuSample, Inventory, Sample, Stamp};
 use crate::nvml::attribute;
 use crate::nvml::health::Health;
 use crate::nvml::protocol::{FromHelper, Watched};
@@ -208,7 +208,7 @@ impl Sampler {
 
     fn hear(&mut self, message: FromHelper) {
         let events = self.health.hear(&message);
-        self.tell(events);
+        self.tell_at(&self.setup.clock.now(), events);
         match message {
             FromHelper::Inventory(inventory) => self.meet(inventory),
             FromHelper::Tick { gpus, .. } => {
@@ -253,6 +253,9 @@ impl Sampler {
         if let (Some(beside), false) = (&self.setup.beside, watched.is_empty()) {
             let gpus = watched.iter().map(|g| g.index).collect();
             beside.watch(Watched::These(gpus), self.setup.interval);
+        }
+        if watched.is_empty() && !std::mem::replace(&mut self.setup.said_unwatched, true) {
+            self.problem(unwatched(&self.setup.watch));
         }
         self.watched.clone_from(&watched);
         self.setup
@@ -360,8 +363,12 @@ impl Sampler {
         })
     }
 
+    /// With the time of the last sample.
     fn tell(&self, events: Vec<Event>) {
-        let stamp = self.setup.clock.at(self.last);
+        self.tell_at(&self.setup.clock.at(self.last), events);
+    }
+
+    fn tell_at(&self, stamp: &Stamp, events: Vec<Event>) {
         for event in events {
             if let Event::Gpu {
                 gpu,
@@ -418,4 +425,14 @@ impl Sampler {
             })
             .collect()
     }
+}
+
+/// Why no GPU is watched although the driver answers.
+fn unwatched(watch: &Watch) -> String {
+    let why = match watch {
+        Watch::Shown(Some(value)) if value.is_empty() => "CUDA_VISIBLE_DEVICES is empty".to_owned(),
+        Watch::Shown(Some(value)) => format!("CUDA_VISIBLE_DEVICES={value} shows none"),
+        _ => "the driver shows none".to_owned(),
+    };
+    format!("no GPU is watched: {why}")
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::act::stacks::Evidence;
 use crate::judge::{self, Input, Judge};
@@ -103,9 +103,15 @@ impl Desk {
     }
 
     /// Output, as relayed, before which so many bytes were lost already. What finds no place
-    /// here counts as lost before the next that does.
-    pub fn output(&self, bytes: Vec<u8>, lost_before: u64) {
+    /// here within `patience` (None: at once) counts as lost before the next that does.
+    pub fn output(&self, bytes: Vec<u8>, lost_before: u64, patience: Option<Duration>) {
         let n = bytes.len();
+        let until = patience.map(|patience| Instant::now() + patience);
+        while self.held.load(Ordering::Relaxed) + n > OUTPUT_BYTES
+            && until.is_some_and(|until| Instant::now() < until)
+        {
+            std::thread::sleep(Duration::from_millis(2));
+        }
         let held = self.held.fetch_add(n, Ordering::Relaxed) + n;
         let lost = lost_before + self.lost_output.swap(0, Ordering::Relaxed);
         if held <= OUTPUT_BYTES && self.entries.try_send(Entry::Output(bytes, lost)).is_ok() {

@@ -15,7 +15,7 @@ use crate::launch::streams::Streams;
 use crate::launch::terminal::in_foreground;
 use crate::model::{Exit, Tap};
 use crate::sys::process;
-use crate::sys::signals::{Arrived, Mask, suffer};
+use crate::sys::signals::{Mask, suffer, take};
 use crate::sys::spawn::Unspawned;
 
 use super::beside::Beside;
@@ -34,6 +34,9 @@ const ANNOUNCING: Duration = Duration::from_millis(200);
 
 /// How long the summary may wait for whoever reads it.
 const SUMMARY: Duration = Duration::from_secs(1);
+
+/// How long the helper's own end is waited for.
+const DISMISSED_WITHIN: Duration = Duration::from_millis(50);
 
 /// Runs the command and returns how to leave.
 pub fn run(request: Request) -> Result<Ending, Refused> {
@@ -259,11 +262,13 @@ impl Run {
     }
 
     fn read_signals(&mut self, happened: &mut Vec<Happening>) {
-        while let Some(arrived) = self.arrivals.next() {
-            if arrived.signal == libc::SIGCHLD {
+        for signal in self.arrivals.waiting() {
+            if signal == libc::SIGCHLD {
+                // Whatever it says, the children themselves are looked at.
+                let _ = take(signal);
                 self.children_changed(happened);
             } else {
-                happened.push(self.place(arrived));
+                happened.extend(self.place(signal));
             }
         }
     }
@@ -288,21 +293,22 @@ impl Run {
     }
 
     /// Who else has this signal.
-    fn place(&mut self, arrived: Arrived) -> Happening {
-        let signal = arrived.signal;
-        let origin = signals::origin(arrived, self.beside.as_ref().map(|b| b.sentinel()));
+    fn place(&mut self, signal: i32) -> Option<Happening> {
+        let beside = self.beside.as_deref();
+        let forget = || {
+            if let Some(beside) = beside {
+                beside.consume(signal);
+            }
+        };
+        let (_, origin) = signals::take_placed(signal, beside.map(Beside::sentinel), &forget)?;
         let (reach, from) = match origin {
             Origin::Terminal => (Reach::Child, "terminal".to_owned()),
             Origin::Group => (Reach::Child, "group".to_owned()),
             Origin::Job(pid) => (Reach::FromJob, pid.to_string()),
             Origin::Alone(pid) => (Reach::UsAlone, pid.to_string()),
         };
-        if let Some(beside) = &self.beside {
-            match reach {
-                Reach::Child => beside.consume(signal),
-                _ if signal == libc::SIGCONT => beside.go_on(),
-                _ => {}
-            }
+        if let (true, Some(beside)) = (signal == libc::SIGCONT && reach != Reach::Child, beside) {
+            beside.go_on();
         }
         let reach = if self.early.has(signal) {
             Reach::UsAlone
@@ -310,13 +316,13 @@ impl Run {
             reach
         };
         self.early = self.early.without(signal);
-        Happening::Signal {
+        Some(Happening::Signal {
             signal,
             name: signals::name(signal),
             reach,
             from,
             ignored: signals::was_ignored(signal),
-        }
+        })
     }
 
     fn carry_out(&mut self, action: Action) {
@@ -360,6 +366,11 @@ impl Run {
         }
         if let Some(beside) = &self.beside {
             beside.dismiss();
+            // Our caller may be a PID 1 that doesn't reap. One that hangs is left behind.
+            let until = Instant::now() + DISMISSED_WITHIN;
+            while !process::is_reaped(beside.sentinel().pid()) && Instant::now() < until {
+                std::thread::sleep(Duration::from_micros(500));
+            }
         }
         match exit {
             Exit {

@@ -48,6 +48,24 @@ pub fn reap(pid: u32) -> Option<Change> {
     wait(pid, libc::WEXITED | libc::WSTOPPED | libc::WCONTINUED)
 }
 
+/// Whether this child has ended, and is reaped by this call or was before.
+pub fn is_reaped(pid: u32) -> bool {
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    // SAFETY: `info` is valid for writing, and all zeroes is a valid siginfo_t.
+    let rc = unsafe {
+        libc::waitid(
+            libc::P_PID,
+            pid,
+            info.as_mut_ptr(),
+            libc::WEXITED | libc::WNOHANG,
+        )
+    };
+    // SAFETY: zeroed above, filled by the kernel if there was something to reap.
+    let info = unsafe { info.assume_init() };
+    // SAFETY: after waitid this is a field of a SIGCHLD siginfo; zero if nothing happened.
+    rc == -1 || unsafe { info.si_pid() } != 0
+}
+
 /// As `reap`, for the end alone.
 pub fn reap_ended(pid: u32) -> Option<Change> {
     wait(pid, libc::WEXITED)

@@ -156,6 +156,31 @@ pub fn consume(signal: i32) -> bool {
     unsafe { libc::sigtimedwait(&raw const set.0, std::ptr::null_mut(), &raw const now) == signal }
 }
 
+/// Takes one pending, blocked signal of this kind out of this process, with where it is from.
+pub fn take(signal: i32) -> Option<Arrived> {
+    let set = Mask::empty().with(signal);
+    let now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+    // SAFETY: the set and the time are valid for reading, the siginfo for writing.
+    let got = unsafe { libc::sigtimedwait(&raw const set.0, info.as_mut_ptr(), &raw const now) };
+    if got != signal {
+        return None;
+    }
+    // SAFETY: zeroed above, filled by the kernel.
+    let info = unsafe { info.assume_init() };
+    // SAFETY: for a signal that a process sent this is its PID; for others it is unused.
+    let from = unsafe { info.si_pid() };
+    let by_kernel = info.si_code == libc::SI_KERNEL;
+    Some(Arrived {
+        signal,
+        by_kernel,
+        from: u32::try_from(from).unwrap_or(0),
+    })
+}
+
 /// Gives this signal its default disposition.
 pub fn restore_default(signal: i32) {
     // SAFETY: SIG_DFL is a valid disposition for every signal; others are refused.
