@@ -10,7 +10,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::EventFd;
 
 use crate::launch::relay;
-use crate::model::{Event, GpuChange, GpuInfo, GpuSample, Inventory, Sample};
+use crate::model::{Event, GpuChange, GpuInfo, GpuSample, Inventory, Sample, Stamp};
 use crate::nvml::attribute;
 use crate::nvml::health::Health;
 use crate::nvml::protocol::{FromHelper, Watched};
@@ -202,13 +202,13 @@ impl Sampler {
             self.setup.beside = None;
             self.ticking = false;
             let events = self.health.gone();
-            self.tell(events);
+            self.tell(&self.setup.clock.now(), events);
         }
     }
 
     fn hear(&mut self, message: FromHelper) {
         let events = self.health.hear(&message);
-        self.tell(events);
+        self.tell(&self.setup.clock.now(), events);
         match message {
             FromHelper::Inventory(inventory) => self.meet(inventory),
             FromHelper::Tick { gpus, .. } => {
@@ -267,7 +267,7 @@ impl Sampler {
         if self.ticking && silent >= SILENCE.max(self.setup.interval * 3) {
             let events = self.health.silent(silent.as_secs_f64());
             self.silent_since(silent);
-            self.tell(events);
+            self.tell(&self.setup.clock.now(), events);
         }
     }
 
@@ -309,7 +309,6 @@ impl Sampler {
             out_bytes: self.setup.relays.iter().map(|r| r.bytes()).sum(),
             progress: self.setup.progress.now(),
         };
-        self.setup.desk.put(Entry::Sample(Box::new(sample)));
         let mut events: Vec<Event> = job
             .changes
             .iter()
@@ -331,7 +330,9 @@ impl Sampler {
         events.extend(host.event());
         events.extend(self.drift.look());
         events.extend(self.blocked_reader());
-        self.tell(events);
+        // What is new at this look is known when its numbers are judged.
+        self.tell(&sample.stamp, events);
+        self.setup.desk.put(Entry::Sample(Box::new(sample)));
     }
 
     /// Nobody starts a process of our own meanwhile, which would look like one of the job.
@@ -360,8 +361,7 @@ impl Sampler {
         })
     }
 
-    fn tell(&self, events: Vec<Event>) {
-        let stamp = self.setup.clock.at(self.last);
+    fn tell(&self, stamp: &Stamp, events: Vec<Event>) {
         for event in events {
             if let Event::Gpu {
                 gpu,
