@@ -11,10 +11,15 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::layers;
 use super::output::{EXIT_NO, complain, note};
+use super::profile::lines;
 use crate::judge::{Finding, Input, JobFacts, Judge};
 use crate::model::units::seconds_text;
 use crate::model::{Event, Exit, FindingState, JudgeSettings, Rule, RunRecord, Severity};
+use crate::plan::profile::ProfileError;
+use crate::plan::resolve::{self, Flags};
+use crate::plan::rules;
 use crate::record::run_dir::RUN_JSON;
 use crate::record::samples::SAMPLES;
 use crate::record::{RecordError, Recorded, Replay, find, root_for_reading};
@@ -29,6 +34,10 @@ pub struct ReplayArgs {
     /// Where runs are recorded [default: gpuwatch/runs in the user's state directory]
     #[arg(long, value_name = "DIR", env = "GPUWATCH_DIR")]
     pub dir: Option<PathBuf>,
+    /// Judge by this profile instead of the recorded settings: a name, or a file. No other
+    /// file of this machine is read
+    #[arg(long, value_name = "NAME|FILE")]
+    pub profile: Option<String>,
     /// Print one JSON object a line for every finding
     #[arg(long)]
     pub json: bool,
@@ -53,6 +62,13 @@ struct Line<'a> {
 pub fn run(args: &ReplayArgs) -> ExitCode {
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut unread = false;
+    let profile = match args.profile.as_deref().map(profile).transpose() {
+        Ok(profile) => profile,
+        Err(error) => {
+            super::errors::complain(&lines(&error));
+            return ExitCode::from(EXIT_NO);
+        }
+    };
     for word in &args.runs {
         let dirs = lookup(word, args.dir.as_deref()).unwrap_or_else(|e| {
             note(&e);
@@ -61,7 +77,7 @@ pub fn run(args: &ReplayArgs) -> ExitCode {
         });
         for dir in dirs {
             let mut text = String::new();
-            if let Err(e) = replay(&dir, args.json, &mut text) {
+            if let Err(e) = replay(&dir, profile.as_ref(), args.json, &mut text) {
                 note(&e);
                 unread = true;
             }
@@ -109,30 +125,44 @@ fn lookup(word: &str, root: Option<&Path>) -> Result<Vec<PathBuf>, RecordError> 
     Ok(vec![find(root.as_deref(), word)?])
 }
 
-/// How a record is judged: as it was. The one place where a profile would come in.
-fn settings(record: &RunRecord) -> (JudgeSettings, Vec<Rule>) {
-    let judge = Value::Object(record.judge.clone());
-    let settings = serde_json::from_value(judge).unwrap_or_default();
-    (settings, Vec::new())
+/// How runs are judged.
+type Settings = (JudgeSettings, Vec<Rule>);
+
+fn profile(name: &str) -> Result<Settings, ProfileError> {
+    let layers = layers::alone(name)?;
+    let resolved = resolve::settings(layers.trees, &layers.name, &Flags::default())?;
+    Ok((resolved.judge, resolved.rules))
 }
 
-fn replay(dir: &Path, json: bool, text: &mut String) -> Result<(), RecordError> {
-    let stream = Replay::open(dir)?;
+/// As it was judged when it ran.
+fn recorded(record: &RunRecord) -> Result<Settings, String> {
+    let judge = rules::judge_from_map(&record.judge)?;
+    Ok((judge, rules::from_values(&record.rules)?))
+}
+
+fn replay(
+    dir: &Path,
+    profile: Option<&Settings>,
+    json: bool,
+    text: &mut String,
+) -> Result<(), String> {
+    let unread = |e: RecordError| e.to_string();
+    let stream = Replay::open(dir).map_err(unread)?;
     let record = stream.record().cloned();
     let known = record.clone().unwrap_or_default();
     let id = match dir.file_name() {
         Some(name) if known.id.is_empty() => name.to_string_lossy().into_owned(),
         _ => known.id.clone(),
     };
-    let (settings, rules) = settings(&known);
+    let (settings, rules) = match profile {
+        Some(profile) => profile.clone(),
+        None => recorded(&known).map_err(|e| format!("{}: {RUN_JSON}: {e}", dir.display()))?,
+    };
     let mut judge = Judge::new(settings, rules, JobFacts::of(&known));
-    let mut end = record.is_none().then_some((Exit::default(), 0.0));
-    if known.ended.is_some() {
-        end = Some((known.exit, known.summary.duration_s.unwrap_or_default()));
-    }
+    let mut end = (record.is_none() || known.ended.is_some()).then_some(known.exit);
     let mut now = 0.0;
     for entry in stream {
-        let findings = match &entry? {
+        let findings = match &entry.map_err(unread)? {
             Recorded::Sample(sample) => {
                 now = sample.stamp.elapsed_s;
                 judge.step(Input::Sample(sample))
@@ -140,7 +170,7 @@ fn replay(dir: &Path, json: bool, text: &mut String) -> Result<(), RecordError> 
             Recorded::Event(logged) => {
                 now = logged.stamp.elapsed_s;
                 if let Event::Exited { code, signal } = logged.event {
-                    end = Some((Exit { code, signal }, now));
+                    end = Some(Exit { code, signal });
                 }
                 judge.step(Input::Event(logged))
             }
@@ -149,10 +179,9 @@ fn replay(dir: &Path, json: bool, text: &mut String) -> Result<(), RecordError> 
             print(&id, now, finding, json, text);
         }
     }
-    if let Some((exit, at)) = end {
-        let at = if at > 0.0 { at } else { now };
-        for finding in judge.finish(&exit, at) {
-            print(&id, at, &finding, json, text);
+    if let Some(exit) = end {
+        for finding in judge.finish(&exit, now) {
+            print(&id, now, &finding, json, text);
         }
     }
     Ok(())

@@ -17,11 +17,11 @@
 //!   actions are ignored, so it does no harm to feed them. `line` events are what
 //!   `read::fingerprint::Lines` picked out of the output; `exited` is fed when the main process
 //!   has ended, before the last sample.
-//! - [`Judge::finish`] once, after the last sample: the one that is taken when the streams are
+//! - [`Judge::finish`] once, with the stamp of the last input, after the last sample: the one that is taken when the streams are
 //!   at their end, with the process events of that look, so that what was left over is known.
 //!
 //! Each call returns what changed; the caller records these findings with the stamp of the
-//! input (for `finish`, of the end). Facts may come late ([`Judge::learn`]): the driver answers
+//! input (for `finish`, of the last one). Facts may come late ([`Judge::learn`]): the driver answers
 //! after the start, and no decision is made from them before its GPUs have rows.
 
 mod advance;
@@ -159,10 +159,11 @@ impl Judge {
     }
 
     fn event(&mut self, logged: &Logged) {
-        match &logged.event {
-            Event::Finding { .. } | Event::Alert { .. } | Event::Action { .. } => return,
-            Event::Clock { .. } => self.signals.jumped(),
-            _ => {}
+        if logged.event.is_judged() {
+            return;
+        }
+        if let Event::Clock { .. } = logged.event {
+            self.signals.jumped();
         }
         self.processes.event(logged);
         let kind = self.story.event(logged);

@@ -287,6 +287,14 @@ pub enum Event {
 }
 
 impl Event {
+    /// Whether it came of judging: a judge isn't fed with it.
+    pub fn is_judged(&self) -> bool {
+        matches!(
+            self,
+            Self::Finding { .. } | Self::Alert { .. } | Self::Action { .. }
+        )
+    }
+
     /// A `progress` event with the numbers of a mark.
     pub fn progress(change: ProgressChange, mark: &Mark) -> Self {
         Self::Progress {

@@ -12,7 +12,7 @@ use super::error::RecordError;
 use super::events::EventReader;
 use super::load::read_run;
 use super::samples::SampleReader;
-use crate::model::{Event, Logged, RunRecord, Sample};
+use crate::model::{Logged, RunRecord, Sample, Stamp};
 
 /// One entry of the stream.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,7 +68,7 @@ impl Replay {
         };
         let seen = |read: &Result<Logged, RecordError>| {
             read.as_ref()
-                .map_or(true, |logged| !is_judged(&logged.event))
+                .map_or(true, |logged| !logged.event.is_judged())
         };
         self.event = events.find(seen).transpose()?.map(Box::new);
         Ok(())
@@ -100,14 +100,6 @@ impl Iterator for Replay {
     }
 }
 
-/// Whether an event came of judging.
-fn is_judged(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::Finding { .. } | Event::Alert { .. } | Event::Action { .. }
-    )
-}
-
 fn optional<T>(read: Result<T, RecordError>) -> Result<Option<T>, RecordError> {
     match read {
         Ok(value) => Ok(Some(value)),
@@ -116,61 +108,51 @@ fn optional<T>(read: Result<T, RecordError>) -> Result<Option<T>, RecordError> {
     }
 }
 
-/// Puts the samples and events of a live run into the order in which [`Replay`] will give
-/// them: a sample is held back until no event can come before it any more.
+/// Stamps the samples and events of a live run so that [`Replay`] will give them in the order
+/// in which they are written and fed.
 ///
-/// Every sample (rounded) and every event goes through here on its way to the files. An event
-/// that comes too late, behind a sample that was released, is stamped a millisecond after that
-/// sample: so it is recorded, and so it will be replayed.
+/// They come from several threads. One that is stamped earlier than what stands before it is
+/// stamped like that, and after a sample a millisecond later: so it is recorded, and so it
+/// will be replayed.
 #[derive(Clone, Debug, Default)]
 pub struct Sequencer {
-    held: Option<Box<Sample>>,
-    /// `elapsed_s` of the last sample that was released.
-    released_s: Option<f64>,
+    last: Stamp,
+    after_sample: bool,
 }
 
 impl Sequencer {
-    /// Nothing yet.
-    pub fn new() -> Self {
-        Self::default()
+    /// The stamp of the last entry.
+    pub fn last(&self) -> &Stamp {
+        &self.last
     }
 
-    /// A tick came: the one before it is released.
-    pub fn sample(&mut self, sample: Box<Sample>) -> Option<Box<Sample>> {
-        let before = self.release();
-        self.held = Some(sample);
-        before
+    /// A sample comes next.
+    pub fn sample(&mut self, stamp: &mut Stamp) {
+        self.next(stamp);
+        self.after_sample = true;
     }
 
-    /// An event came. Changes its stamp where it comes too late; what is returned goes before it.
-    pub fn event(&mut self, logged: &mut Logged) -> Option<Box<Sample>> {
-        if let Some(released) = self.released_s
-            && logged.stamp.elapsed_s <= released
-        {
-            logged.stamp.elapsed_s = ((released + 0.001) * 1000.0).round() / 1000.0;
+    /// An event comes next.
+    pub fn event(&mut self, stamp: &mut Stamp) {
+        self.next(stamp);
+        self.after_sample = false;
+    }
+
+    fn next(&mut self, stamp: &mut Stamp) {
+        let ms = (self.last.elapsed_s * 1000.0).round() + if self.after_sample { 1.0 } else { 0.0 };
+        let earliest = ms / 1000.0;
+        if stamp.elapsed_s < earliest {
+            stamp.time.clone_from(&self.last.time);
+            stamp.elapsed_s = earliest;
         }
-        let later = self
-            .held
-            .as_ref()
-            .is_some_and(|held| logged.stamp.elapsed_s > held.stamp.elapsed_s);
-        if later { self.release() } else { None }
-    }
-
-    /// The sample that is held back, because the run ends or has waited for long enough.
-    pub fn release(&mut self) -> Option<Box<Sample>> {
-        let sample = self.held.take();
-        self.released_s = sample
-            .as_ref()
-            .map(|s| s.stamp.elapsed_s)
-            .or(self.released_s);
-        sample
+        self.last.clone_from(stamp);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Stamp;
+    use crate::model::Event;
     use crate::record::{EventWriter, SampleWriter};
 
     fn stamp(elapsed_s: f64) -> Stamp {
@@ -237,38 +219,36 @@ mod tests {
         let mut samples = SampleWriter::create(dir.path()).unwrap();
         let mut events = EventWriter::create(dir.path()).unwrap();
         let mut fed = Vec::new();
-        let mut sequencer = Sequencer::new();
-        let note = |s: Option<Box<Sample>>, fed: &mut Vec<String>| {
-            if let Some(s) = s {
-                fed.push(format!("s{}", s.stamp.elapsed_s));
-            }
-        };
+        let mut sequencer = Sequencer::default();
         // What comes: samples, and events at, before and long before them.
         for (is_sample, t) in [
             (true, 1.0),
             (false, 1.0),
             (false, 0.9),
             (true, 2.0),
+            (true, 2.0),
             (false, 0.8),
             (false, 2.1),
+            (false, 3.5),
             (true, 3.0),
             (false, 2.2),
             (true, 4.0),
+            (false, 4.0),
             (false, 3.0),
         ] {
+            let mut stamp = stamp(t);
             if is_sample {
-                samples.append(&sample(t)).unwrap();
-                let before = sequencer.sample(Box::new(sample(t)));
-                note(before, &mut fed);
+                sequencer.sample(&mut stamp);
+                fed.push(format!("s{}", stamp.elapsed_s));
+                samples.append(&sample(stamp.elapsed_s)).unwrap();
             } else {
-                let mut logged = event(t, Event::Host { oom_kill: 1 });
-                let before = sequencer.event(&mut logged);
-                note(before, &mut fed);
+                sequencer.event(&mut stamp);
+                fed.push(format!("e{}", stamp.elapsed_s));
+                let logged = event(stamp.elapsed_s, Event::Host { oom_kill: 1 });
                 events.append(&logged).unwrap();
-                fed.push(format!("e{}", logged.stamp.elapsed_s));
             }
         }
-        note(sequencer.release(), &mut fed);
+        assert_eq!(fed.get(..4).unwrap(), ["s1", "e1.001", "e1.001", "s2"]);
         assert_eq!(order(dir.path()), fed);
     }
 }

@@ -202,13 +202,13 @@ impl Sampler {
             self.setup.beside = None;
             self.ticking = false;
             let events = self.health.gone();
-            self.tell(events);
+            self.tell(&self.setup.clock.now(), events);
         }
     }
 
     fn hear(&mut self, message: FromHelper) {
         let events = self.health.hear(&message);
-        self.tell_at(&self.setup.clock.now(), events);
+        self.tell(&self.setup.clock.now(), events);
         match message {
             FromHelper::Inventory(inventory) => self.meet(inventory),
             FromHelper::Tick { gpus, .. } => {
@@ -270,7 +270,7 @@ impl Sampler {
         if self.ticking && silent >= SILENCE.max(self.setup.interval * 3) {
             let events = self.health.silent(silent.as_secs_f64());
             self.silent_since(silent);
-            self.tell(events);
+            self.tell(&self.setup.clock.now(), events);
         }
     }
 
@@ -312,7 +312,6 @@ impl Sampler {
             out_bytes: self.setup.relays.iter().map(|r| r.bytes()).sum(),
             progress: self.setup.progress.now(),
         };
-        self.setup.desk.put(Entry::Sample(Box::new(sample)));
         let mut events: Vec<Event> = job
             .changes
             .iter()
@@ -334,7 +333,9 @@ impl Sampler {
         events.extend(host.event());
         events.extend(self.drift.look());
         events.extend(self.blocked_reader());
-        self.tell(events);
+        // What is new at this look is known when its numbers are judged.
+        self.tell(&sample.stamp, events);
+        self.setup.desk.put(Entry::Sample(Box::new(sample)));
     }
 
     /// Nobody starts a process of our own meanwhile, which would look like one of the job.
@@ -363,12 +364,7 @@ impl Sampler {
         })
     }
 
-    /// With the time of the last sample.
-    fn tell(&self, events: Vec<Event>) {
-        self.tell_at(&self.setup.clock.at(self.last), events);
-    }
-
-    fn tell_at(&self, stamp: &Stamp, events: Vec<Event>) {
+    fn tell(&self, stamp: &Stamp, events: Vec<Event>) {
         for event in events {
             if let Event::Gpu {
                 gpu,

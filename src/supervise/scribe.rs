@@ -14,7 +14,7 @@ use crate::model::{
     SourceState, Stamp,
 };
 use crate::record::{
-    EventWriter, FindingFold, IndexEntry, OutputLog, RecordError, RunDir, SampleWriter,
+    EventWriter, FindingFold, IndexEntry, OutputLog, RecordError, RunDir, SampleWriter, Sequencer,
     SummaryBuilder, index, rounded,
 };
 use crate::report::{Kept, Leftover, Notes, summary};
@@ -160,7 +160,11 @@ pub struct Scribe {
     summary: SummaryBuilder,
     findings: FindingFold,
     problems: Vec<String>,
-    last_stamp: Stamp,
+    order: Sequencer,
+    /// Of what the judge was fed with last.
+    judged: Stamp,
+    /// The judge has said its last word.
+    is_judged: bool,
     words: LastWords,
     judge: Judge,
     alarm: Alarm,
@@ -207,7 +211,9 @@ impl Scribe {
             summary: SummaryBuilder::default(),
             findings: FindingFold::default(),
             problems,
-            last_stamp: Stamp::default(),
+            order: Sequencer::default(),
+            judged: Stamp::default(),
+            is_judged: false,
             words,
         }
     }
@@ -263,8 +269,9 @@ impl Scribe {
     }
 
     fn sample(&mut self, sample: &Sample) {
-        let sample = rounded(sample);
-        self.last_stamp.clone_from(&sample.stamp);
+        let mut sample = rounded(sample);
+        self.order.sample(&mut sample.stamp);
+        self.judged.clone_from(&sample.stamp);
         self.summary.absorb(&sample);
         self.write("samples.csv", |files| files.samples.append(&sample));
         self.alarm
@@ -273,16 +280,18 @@ impl Scribe {
         self.found(found);
     }
 
-    /// Events come from several threads: one that comes late bears the time of what stands
-    /// before it, so that the record is in order and is judged again as it was judged.
-    fn event(&mut self, logged: Logged) {
-        let Logged { mut stamp, event } = logged;
-        if stamp.elapsed_s < self.last_stamp.elapsed_s {
-            stamp.clone_from(&self.last_stamp);
+    /// Once the judge is done, nothing is recorded that would have been judged.
+    fn event(&mut self, mut logged: Logged) {
+        let is_for_judge = !logged.event.is_judged();
+        if is_for_judge && self.is_judged {
+            return;
         }
-        self.last_stamp.clone_from(&stamp);
-        let logged = Logged { stamp, event };
+        self.order.event(&mut logged.stamp);
         self.log(&logged);
+        if !is_for_judge {
+            return;
+        }
+        self.judged.clone_from(&logged.stamp);
         let found = self.judge.step(Input::Event(&logged));
         self.found(found);
     }
@@ -295,7 +304,7 @@ impl Scribe {
     /// The judge's word is recorded with the time of what made it speak.
     fn found(&mut self, findings: Vec<judge::Finding>) {
         for finding in findings {
-            let stamp = self.last_stamp.clone();
+            let stamp = self.judged.clone();
             let logged = Logged {
                 stamp,
                 event: finding.clone().into(),
@@ -311,7 +320,7 @@ impl Scribe {
                 Ok(path) => path,
                 Err(error) => error.to_string(),
             };
-            let stamp = self.last_stamp.clone();
+            let stamp = self.order.last().clone();
             let what = "stacks".to_owned();
             self.event(Logged {
                 stamp,
@@ -347,7 +356,7 @@ impl Scribe {
         if let Some(files) = &mut self.files {
             files.output.dropped(n);
         }
-        let stamp = self.last_stamp.clone();
+        let stamp = self.order.last().clone();
         let what = "output".to_owned();
         self.event(Logged {
             stamp,
@@ -359,7 +368,7 @@ impl Scribe {
         self.output_lost(tray.lost_output.swap(0, Ordering::Relaxed));
         let n = tray.lost.load(Ordering::Relaxed);
         if n > 0 {
-            let stamp = self.last_stamp.clone();
+            let stamp = self.order.last().clone();
             self.event(Logged {
                 stamp,
                 event: Event::Dropped {
@@ -392,7 +401,8 @@ impl Scribe {
             why: Some(text),
         };
         let logged = Logged {
-            stamp: self.last_stamp.clone(),
+            // Nobody judges it: it must not come later than what is being written.
+            stamp: self.judged.clone(),
             event,
         };
         if let Some(files) = &mut self.files
@@ -411,8 +421,9 @@ impl Scribe {
     }
 
     fn close(&mut self, last: Final, tray: &Tray) {
-        let found = self.judge.finish(&last.end.exit, self.last_stamp.elapsed_s);
+        let found = self.judge.finish(&last.end.exit, self.judged.elapsed_s);
         self.found(found);
+        self.is_judged = true;
         let duration = Some(last.ended.elapsed_s);
         self.record.summary = self.summary.finish(duration, &last.progress);
         self.record.ended = Some(last.ended.time);

@@ -4,9 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Ended, FakeDriver, Live, Record, Terminal};
+use super::{Ended, FakeDriver, Live, Record, Terminal, replayed};
 
-/// A test's own folder: home, state, working directory. Removed at the end.
+/// A test's own folder: home, state, working directory. Removed at the end, when all runs
+/// that were recorded in it are judged again: that must give what was found when they ran.
 pub struct Sandbox {
     folder: tempfile::TempDir,
 }
@@ -91,6 +92,16 @@ impl Sandbox {
         ]
         .map(|(name, value)| (name.into(), value))
         .into()
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        if !std::thread::panicking()
+            && let Err(differences) = replayed::differences(self.folder.path())
+        {
+            panic!("judged again, a run gives other findings:\n{differences}");
+        }
     }
 }
 

@@ -16,6 +16,7 @@ mod listener;
 mod live;
 pub mod prompt;
 mod record;
+pub mod replayed;
 mod terminal;
 
 use std::path::{Path, PathBuf};
