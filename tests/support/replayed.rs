@@ -47,7 +47,8 @@ pub fn differences(folder: &Path) -> Result<(), String> {
         let again = replayed.iter().filter(|f| f["run"] == id);
         let again: Vec<String> = again.map(parts).collect();
         if live != again {
-            said += &format!("{id}: what was found then (-) and what is found now (+):\n");
+            said.push_str(&id.to_string());
+            said.push_str(": what was found then (-) and what is found now (+):\n");
             said += &diff(&live, &again);
         }
     }
@@ -109,7 +110,7 @@ fn diff(before: &[String], after: &[String]) -> String {
     let mut said = String::new();
     let mut say = |sign: &str, lines: &[String]| {
         for line in lines {
-            said += &format!("{sign} {line}\n");
+            said.push_str(&[sign, " ", line, "\n"].concat());
         }
     };
     say(" ", &before[..start]);
