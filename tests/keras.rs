@@ -12,7 +12,7 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::{Ended, FakeDriver, Job, Row, Sandbox, fake_driver, script};
+use support::{Ended, FakeDriver, Job, Record, Row, Sandbox, fake_driver, in_package, script};
 
 /// TensorFlow's interpreter; without one there is nothing to try, except in CI, where that
 /// is a failure.
@@ -118,6 +118,37 @@ fn keras_in_a_terminal() {
     is_recorded(&sandbox);
 }
 
+/// The CPU build says no word of a GPU, where one with GPU support would.
+#[test]
+fn a_gpu_that_tensorflow_does_not_use_is_noticed() {
+    let Some(python) = tensorflow() else { return };
+    let driver = FakeDriver::new(&json!({"gpus": [{}]}));
+    let sandbox = Sandbox::new();
+    let example = in_package("examples/keras_synthetic.py");
+    let words = [&python, &example, "--epochs", "3", "--steps", "2000"];
+    let watched = sandbox.watched(&[], &words).with(&driver).run();
+    let record = sandbox.record();
+    let seconds = &record.json()["summary"]["duration_s"];
+    assert!(seconds.as_f64() >= Some(10.0), "too short: {seconds} s");
+    let found = alarms(&record);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0]["name"], "gpu-unused");
+    assert_eq!(found[0]["state"], "raised");
+    assert_eq!(found[0]["cause"], "cpu-build");
+    let line = found[0]["evidence"]["line"].as_str().unwrap();
+    assert!(line.contains("This TensorFlow binary"), "{line}");
+    let advice = found[0]["advice"].as_str().unwrap();
+    assert!(advice.contains("tensorflow[and-cuda]"), "{advice}");
+    let said = watched.assert_ok().own_lines().join("\n");
+    assert!(said.contains("gpu-unused"), "{said}");
+}
+
+fn alarms(record: &Record) -> Vec<Value> {
+    let mut found = record.events_of("finding");
+    found.retain(|f| f["severity"] != "note");
+    found
+}
+
 fn shows_the_same(direct: &[u8], watched: &[u8]) {
     let direct = screen(direct);
     assert!(direct.iter().any(|l| l == "Epoch 2/2"), "{direct:?}");
@@ -144,6 +175,9 @@ fn is_recorded(sandbox: &Sandbox) {
         .collect();
     assert_eq!(watched, [0, 2]);
     assert_eq!(run["attribution"], "exact");
+
+    let alarms = alarms(&record);
+    assert!(alarms.is_empty(), "{alarms:?}");
 
     let moment = |row: &Row| {
         let time: jiff::Timestamp = row["time"].parse().unwrap();

@@ -47,8 +47,11 @@ pub fn differences(folder: &Path) -> Result<(), String> {
         let again = replayed.iter().filter(|f| f["run"] == id);
         let again: Vec<String> = again.map(parts).collect();
         if live != again {
-            said += &format!("{id}: what was found then (-) and what is found now (+):\n");
-            said += &diff(&live, &again);
+            said += &[
+                format!("{id}: what was found then (-) and what is found now (+):\n"),
+                diff(&live, &again),
+            ]
+            .concat();
         }
     }
     if said.is_empty() { Ok(()) } else { Err(said) }
@@ -109,7 +112,7 @@ fn diff(before: &[String], after: &[String]) -> String {
     let mut said = String::new();
     let mut say = |sign: &str, lines: &[String]| {
         for line in lines {
-            said += &format!("{sign} {line}\n");
+            said.extend([sign, " ", line.as_str(), "\n"]);
         }
     };
     say(" ", &before[..start]);
