@@ -11,6 +11,8 @@
 
 mod support;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use serde_json::{Value, json};
 use support::{Ended, FakeDriver, Job, Record, Row, Sandbox, fake_driver, in_package, script};
 
@@ -26,6 +28,12 @@ fn tensorflow() -> Option<String> {
         eprintln!("skipped: GPUWATCH_TEST_TF_PYTHON is not set (tests/run sets it)");
     }
     python
+}
+
+/// One training at a time: on a small machine several would take longer than anybody waits.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Three GPUs of which somebody else holds the middle one.
@@ -88,6 +96,7 @@ fn is_time(word: &str) -> bool {
 #[test]
 fn keras_through_a_pipe() {
     let Some(python) = tensorflow() else { return };
+    let _turn = turn();
     let (sandbox, driver) = (Sandbox::new(), machine());
     let direct = prepared(sandbox.direct(&training(&python)), &driver).run();
     let watched = prepared(sandbox.watched(&[], &training(&python)), &driver).run();
@@ -106,6 +115,7 @@ fn keras_through_a_pipe() {
 #[test]
 fn keras_in_a_terminal() {
     let Some(python) = tensorflow() else { return };
+    let _turn = turn();
     let (sandbox, driver) = (Sandbox::new(), machine());
     let direct = prepared(sandbox.direct(&training(&python)), &driver).run_on_terminal();
     let watched = prepared(sandbox.watched(&["-q"], &training(&python)), &driver).run_on_terminal();
@@ -122,6 +132,7 @@ fn keras_in_a_terminal() {
 #[test]
 fn a_gpu_that_tensorflow_does_not_use_is_noticed() {
     let Some(python) = tensorflow() else { return };
+    let _turn = turn();
     let driver = FakeDriver::new(&json!({"gpus": [{}]}));
     let sandbox = Sandbox::new();
     let example = in_package("examples/keras_synthetic.py");

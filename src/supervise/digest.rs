@@ -58,8 +58,8 @@ impl Digest {
                 left -= piece.bytes.len();
                 if left < LAST_BYTES || !self.hurry.load(Ordering::Relaxed) {
                     self.read(&mut reader, &mut milestones, &piece);
+                    self.notice(&mut lines, &piece);
                 }
-                self.notice(&mut lines, &piece);
                 self.desk.output(piece.bytes, piece.lost_before);
             }
             self.desk.output_lost(taken.lost);
