@@ -11,8 +11,10 @@
 
 mod support;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use serde_json::{Value, json};
-use support::{Ended, FakeDriver, Job, Row, Sandbox, fake_driver, script};
+use support::{Ended, FakeDriver, Job, Record, Row, Sandbox, fake_driver, in_package, script};
 
 /// TensorFlow's interpreter; without one there is nothing to try, except in CI, where that
 /// is a failure.
@@ -26,6 +28,12 @@ fn tensorflow() -> Option<String> {
         eprintln!("skipped: GPUWATCH_TEST_TF_PYTHON is not set (tests/run sets it)");
     }
     python
+}
+
+/// One training at a time: on a small machine several would take longer than anybody waits.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Three GPUs of which somebody else holds the middle one.
@@ -88,6 +96,7 @@ fn is_time(word: &str) -> bool {
 #[test]
 fn keras_through_a_pipe() {
     let Some(python) = tensorflow() else { return };
+    let _turn = turn();
     let (sandbox, driver) = (Sandbox::new(), machine());
     let direct = prepared(sandbox.direct(&training(&python)), &driver).run();
     let watched = prepared(sandbox.watched(&[], &training(&python)), &driver).run();
@@ -106,6 +115,7 @@ fn keras_through_a_pipe() {
 #[test]
 fn keras_in_a_terminal() {
     let Some(python) = tensorflow() else { return };
+    let _turn = turn();
     let (sandbox, driver) = (Sandbox::new(), machine());
     let direct = prepared(sandbox.direct(&training(&python)), &driver).run_on_terminal();
     let watched = prepared(sandbox.watched(&["-q"], &training(&python)), &driver).run_on_terminal();
@@ -116,6 +126,38 @@ fn keras_in_a_terminal() {
     );
     shows_the_same(&direct.out, &watched.out);
     is_recorded(&sandbox);
+}
+
+/// The CPU build says no word of a GPU, where one with GPU support would.
+#[test]
+fn a_gpu_that_tensorflow_does_not_use_is_noticed() {
+    let Some(python) = tensorflow() else { return };
+    let _turn = turn();
+    let driver = FakeDriver::new(&json!({"gpus": [{}]}));
+    let sandbox = Sandbox::new();
+    let example = in_package("examples/keras_synthetic.py");
+    let words = [&python, &example, "--epochs", "3", "--steps", "2000"];
+    let watched = sandbox.watched(&[], &words).with(&driver).run();
+    let record = sandbox.record();
+    let seconds = &record.json()["summary"]["duration_s"];
+    assert!(seconds.as_f64() >= Some(10.0), "too short: {seconds} s");
+    let found = alarms(&record);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0]["name"], "gpu-unused");
+    assert_eq!(found[0]["state"], "raised");
+    assert_eq!(found[0]["cause"], "cpu-build");
+    let line = found[0]["evidence"]["line"].as_str().unwrap();
+    assert!(line.contains("This TensorFlow binary"), "{line}");
+    let advice = found[0]["advice"].as_str().unwrap();
+    assert!(advice.contains("tensorflow[and-cuda]"), "{advice}");
+    let said = watched.assert_ok().own_lines().join("\n");
+    assert!(said.contains("gpu-unused"), "{said}");
+}
+
+fn alarms(record: &Record) -> Vec<Value> {
+    let mut found = record.events_of("finding");
+    found.retain(|f| f["severity"] != "note");
+    found
 }
 
 fn shows_the_same(direct: &[u8], watched: &[u8]) {
@@ -144,6 +186,9 @@ fn is_recorded(sandbox: &Sandbox) {
         .collect();
     assert_eq!(watched, [0, 2]);
     assert_eq!(run["attribution"], "exact");
+
+    let alarms = alarms(&record);
+    assert!(alarms.is_empty(), "{alarms:?}");
 
     let moment = |row: &Row| {
         let time: jiff::Timestamp = row["time"].parse().unwrap();

@@ -96,6 +96,30 @@ fn sums_up(summary: &Value) {
 }
 
 #[test]
+fn rates_are_those_of_the_last_tick() {
+    let sandbox = Sandbox::new();
+    let burn = "import time\nwhile time.process_time() < 1.5: pass";
+    sandbox
+        .watched(&["-q", "--interval", "100ms"], &[python(), "-c", burn])
+        .run()
+        .assert_ok();
+    let samples = sandbox.record().samples();
+    let number = |row: &support::Row, name: &str| row[name].parse::<f64>().unwrap_or_default();
+    let burnt: f64 = samples
+        .windows(2)
+        .map(|rows| {
+            let lasted = number(&rows[1], "elapsed_s") - number(&rows[0], "elapsed_s");
+            lasted * number(&rows[1], "cpu_cores")
+        })
+        .sum();
+    // The last tick finds the process gone.
+    assert!(
+        (1.0..1.8).contains(&burnt),
+        "{burnt} CPU seconds: {samples:?}"
+    );
+}
+
+#[test]
 fn samples_are_the_tree_over_time() {
     let sandbox = Sandbox::new();
     // One busy worker besides the main process, for as long as it takes to be seen.
@@ -131,7 +155,7 @@ fn samples_are_the_tree_over_time() {
         "the worker is seen"
     );
     assert!(
-        samples.iter().any(|r| number(r, "cpu_cores") > Some(0.2)),
+        samples.iter().any(|r| number(r, "cpu_cores") > Some(0.1)),
         "it is busy"
     );
     assert!(samples.iter().any(|r| number(r, "rss_mib") > Some(0.0)));

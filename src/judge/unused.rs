@@ -112,31 +112,30 @@ fn reason(v: &View<'_>) -> Option<Reason> {
         (Kind::OnCpu, "placed-on-cpu"),
         (Kind::GpuFound, "placed-on-cpu"),
     ];
-    for (kind, cause) in causes {
-        if let Some(line) = v.story.lines.iter().find(|l| l.kind == kind) {
-            return Some(Reason {
-                cause,
-                is_told: kind != Kind::GpuFound,
-                at_s: line.at_s,
-                line: Some(line.text.chars().take(200).collect()),
-            });
-        }
-    }
-    let by_command = |cause| {
-        Some(Reason {
-            cause,
-            is_told: false,
-            at_s: 0.0,
-            line: None,
-        })
-    };
-    if v.facts
+    let told = causes
+        .into_iter()
+        .find_map(|(kind, cause)| by_line(kind, cause, v));
+    // A TensorFlow with GPU support would have named a GPU, or said why there is none.
+    told.or_else(|| by_command(v))
+        .or_else(|| by_line(Kind::TensorFlowStarted, "cpu-build", v))
+}
+
+fn by_line(kind: Kind, cause: &'static str, v: &View<'_>) -> Option<Reason> {
+    let line = v.story.lines.iter().find(|l| l.kind == kind)?;
+    Some(Reason {
+        cause,
+        is_told: !matches!(kind, Kind::GpuFound | Kind::TensorFlowStarted),
+        at_s: line.at_s,
+        line: Some(line.text.chars().take(200).collect()),
+    })
+}
+
+fn by_command(v: &View<'_>) -> Option<Reason> {
+    let hidden = v
+        .facts
         .visible_devices
         .as_deref()
-        .is_some_and(|d| d.is_empty() || d == "-1")
-    {
-        return by_command("hidden");
-    }
+        .is_some_and(|d| d.is_empty() || d == "-1");
     let words = &v.facts.argv;
     let on_cpu = words.iter().any(|w| {
         [
@@ -150,11 +149,17 @@ fn reason(v: &View<'_>) -> Option<Reason> {
     }) || words
         .windows(2)
         .any(|w| ["--device", "--accelerator"].contains(&w[0].as_str()) && w[1] == "cpu");
-    if on_cpu {
-        by_command("placed-on-cpu")
-    } else {
-        None
-    }
+    let cause = match (hidden, on_cpu) {
+        (true, _) => "hidden",
+        (false, true) => "placed-on-cpu",
+        (false, false) => return None,
+    };
+    Some(Reason {
+        cause,
+        is_told: false,
+        at_s: 0.0,
+        line: None,
+    })
 }
 
 fn advice(cause: &str, framework: Option<&str>) -> String {

@@ -61,8 +61,8 @@ impl Digest {
                 left -= piece.bytes.len();
                 if left < LAST_BYTES || !self.hurry.load(Ordering::Relaxed) {
                     self.read(&mut reader, &mut milestones, &piece);
+                    self.notice(&mut lines, &piece);
                 }
-                self.notice(&mut lines, &piece);
                 let patience = self.hurry.load(Ordering::Relaxed).then_some(AT_THE_END);
                 self.desk.output(piece.bytes, piece.lost_before, patience);
             }

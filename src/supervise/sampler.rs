@@ -276,16 +276,16 @@ impl Sampler {
 
     /// One tick. Without readings of the GPUs theirs are missing, not stale.
     fn sample(&mut self, gpus: Option<Vec<GpuSample>>) {
-        self.last = Instant::now();
+        let now = Instant::now();
+        let since_last_s = (now - std::mem::replace(&mut self.last, now)).as_secs_f64();
         let gpus = gpus.unwrap_or_else(|| self.watched.iter().map(ledger::unread).collect());
-        let elapsed_s = self.setup.clock.elapsed_s(self.last);
-        let job = self.look_at_job(elapsed_s);
+        let job = self.look_at_job(since_last_s);
         self.setup
             .job
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone_from(&job.pids);
-        let host = self.host.tick(elapsed_s);
+        let host = self.host.tick(since_last_s);
         if let Some(follower) = &mut self.setup.follower {
             follower.look(&self.setup.progress);
         }
@@ -339,7 +339,7 @@ impl Sampler {
     }
 
     /// Nobody starts a process of our own meanwhile, which would look like one of the job.
-    fn look_at_job(&mut self, elapsed_s: f64) -> JobTick {
+    fn look_at_job(&mut self, since_last_s: f64) -> JobTick {
         let own = self
             .setup
             .own
@@ -347,7 +347,7 @@ impl Sampler {
             .unwrap_or_else(PoisonError::into_inner);
         let ours = own.iter().copied().chain(self.setup.beside_pid).collect();
         self.tree.set_ours(ours);
-        self.tree.tick(elapsed_s)
+        self.tree.tick(since_last_s)
     }
 
     fn blocked_reader(&mut self) -> Option<Event> {

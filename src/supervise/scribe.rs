@@ -160,6 +160,9 @@ pub struct Scribe {
     summary: SummaryBuilder,
     findings: FindingFold,
     problems: Vec<String>,
+    /// Bytes of output: relayed until the last sample, and kept or said to be lost.
+    relayed: u64,
+    accounted: u64,
     order: Sequencer,
     /// Of what the judge was fed with last.
     judged: Stamp,
@@ -211,6 +214,8 @@ impl Scribe {
             summary: SummaryBuilder::default(),
             findings: FindingFold::default(),
             problems,
+            relayed: 0,
+            accounted: 0,
             order: Sequencer::default(),
             judged: Stamp::default(),
             is_judged: false,
@@ -248,7 +253,12 @@ impl Scribe {
         match entry {
             Entry::Output(bytes, lost_before) => {
                 tray.held.fetch_sub(bytes.len(), Ordering::Relaxed);
+                if self.is_judged {
+                    // Too late: it is counted as lost.
+                    return;
+                }
                 self.output_lost(lost_before);
+                self.accounted += bytes.len() as u64;
                 self.alarm.printed(&bytes);
                 self.write("output.log", |files| files.output.write(&bytes));
             }
@@ -272,6 +282,7 @@ impl Scribe {
         let mut sample = rounded(sample);
         self.order.sample(&mut sample.stamp);
         self.judged.clone_from(&sample.stamp);
+        self.relayed = sample.out_bytes;
         self.summary.absorb(&sample);
         self.write("samples.csv", |files| files.samples.append(&sample));
         self.alarm
@@ -353,6 +364,7 @@ impl Scribe {
         if n == 0 {
             return;
         }
+        self.accounted += n;
         if let Some(files) = &mut self.files {
             files.output.dropped(n);
         }
@@ -366,6 +378,8 @@ impl Scribe {
 
     fn say_lost(&mut self, tray: &Tray) {
         self.output_lost(tray.lost_output.swap(0, Ordering::Relaxed));
+        // Nobody waits for what is still on its way.
+        self.output_lost(self.relayed.saturating_sub(self.accounted));
         let n = tray.lost.load(Ordering::Relaxed);
         if n > 0 {
             let stamp = self.order.last().clone();

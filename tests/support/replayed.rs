@@ -47,9 +47,11 @@ pub fn differences(folder: &Path) -> Result<(), String> {
         let again = replayed.iter().filter(|f| f["run"] == id);
         let again: Vec<String> = again.map(parts).collect();
         if live != again {
-            said.push_str(&id.to_string());
-            said.push_str(": what was found then (-) and what is found now (+):\n");
-            said += &diff(&live, &again);
+            said += &[
+                format!("{id}: what was found then (-) and what is found now (+):\n"),
+                diff(&live, &again),
+            ]
+            .concat();
         }
     }
     if said.is_empty() { Ok(()) } else { Err(said) }
@@ -110,7 +112,7 @@ fn diff(before: &[String], after: &[String]) -> String {
     let mut said = String::new();
     let mut say = |sign: &str, lines: &[String]| {
         for line in lines {
-            said.push_str(&[sign, " ", line, "\n"].concat());
+            said.extend([sign, " ", line.as_str(), "\n"]);
         }
     };
     say(" ", &before[..start]);

@@ -73,6 +73,8 @@ pub enum Kind {
     NoiseHidden,
     /// Start-up noise: driver and library differ.
     NoiseMismatch,
+    /// TensorFlow has started. A build with GPU support says more.
+    TensorFlowStarted,
     /// The program says that it works on the CPU.
     OnCpu,
     /// A GPU was found.
@@ -109,7 +111,7 @@ impl Kind {
     pub fn framework(self) -> Option<&'static str> {
         match self {
             Self::OomTorch => Some("pytorch"),
-            Self::OomTensorFlow => Some("tensorflow"),
+            Self::OomTensorFlow | Self::TensorFlowStarted => Some("tensorflow"),
             Self::OomJax => Some("jax"),
             _ => None,
         }

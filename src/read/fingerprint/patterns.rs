@@ -230,6 +230,10 @@ pub const PATTERNS: &[Pattern] = &[
     error(Kind::NoiseNoLibrary, "Could not load dynamic library"),
     error(Kind::NoiseCpuBuild, "CUDA-enabled jaxlib is not installed"),
     error(Kind::NoiseCpuBuild, "No GPU/TPU found, falling back to CPU"),
+    error(
+        Kind::TensorFlowStarted,
+        "This TensorFlow binary is optimized to use available CPU instructions",
+    ),
     error(Kind::OnCpu, "GPU available: True (cuda), used: False"),
     error(Kind::OnCpu, "Using cpu device"),
     error(Kind::OnCpu, "Using device: cpu"),

@@ -74,6 +74,12 @@ fn errors_are_known() {
 }
 
 #[test]
+fn the_start_of_tensorflow_is() {
+    let text = "I0000 00:00:1796070155.923648   14333 cpu_feature_guard.cc:227] This TensorFlow binary is optimized to use available CPU instructions in performance-critical operations.";
+    assert_eq!(fingerprint(text), Some(Kind::TensorFlowStarted));
+}
+
+#[test]
 fn healthy_lines_are_not() {
     for text in [
         "If you see CUDA out of memory, reduce the batch size",
