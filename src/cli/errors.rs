@@ -72,17 +72,7 @@ fn what(error: &clap::Error, command: Option<&str>) -> String {
     };
     let argument = text(ContextKind::InvalidArg);
     match error.kind() {
-        ErrorKind::UnknownArgument => {
-            let near = match error.get(ContextKind::SuggestedArg) {
-                Some(ContextValue::String(near)) => format!(" (did you mean '{near}'?)"),
-                _ => String::new(),
-            };
-            if argument.starts_with('-') {
-                format!("unknown option '{argument}'{near}")
-            } else {
-                format!("one word too many, '{argument}': leave it out")
-            }
-        }
+        ErrorKind::UnknownArgument => unknown(error, &argument),
         ErrorKind::InvalidSubcommand => {
             let near = text(ContextKind::SuggestedSubcommand);
             let near = if near.is_empty() {
@@ -127,6 +117,17 @@ fn what(error: &clap::Error, command: Option<&str>) -> String {
         }
         _ => first_line(error),
     }
+}
+
+fn unknown(error: &clap::Error, argument: &str) -> String {
+    if !argument.starts_with('-') {
+        return format!("one word too many, '{argument}': leave it out");
+    }
+    let near = match error.get(ContextKind::SuggestedArg) {
+        Some(ContextValue::String(near)) => format!(" (did you mean '{near}'?)"),
+        _ => String::new(),
+    };
+    format!("unknown option '{argument}'{near}")
 }
 
 /// `--interval <DURATION>` without its placeholder.

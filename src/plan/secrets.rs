@@ -160,7 +160,8 @@ fn login(word: &str) -> Option<String> {
     let (user, secret) = word.split_once(':')?;
     let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
     let plain = secret.is_empty() || secret.starts_with("//") || user.contains(char::is_whitespace);
-    (!plain && !(is_number(user) && is_number(secret))).then(|| format!("{user}:{MASK}"))
+    let ids = is_number(user) && is_number(secret);
+    (!plain && !ids).then(|| format!("{user}:{MASK}"))
 }
 
 /// Names with values behind a colon, as JSON, YAML and headers have them, and what is set by

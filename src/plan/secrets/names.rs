@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_secrets_and_names_like_them() {
+    fn names_of_secrets() {
         for name in [
             "PGPASSWORD",
             "MYSQL_PWD",
@@ -247,6 +247,10 @@ mod tests {
         ] {
             assert!(is_secret_name(name), "{name}");
         }
+    }
+
+    #[test]
+    fn names_like_those_of_secrets() {
         for name in [
             "MONKEY",
             "KEYBOARD",
