@@ -221,3 +221,25 @@ fn wrong_usage_starts_nothing() {
         );
     }
 }
+
+#[test]
+fn a_refusal_is_one_line_and_safe_for_a_terminal() {
+    let sandbox = Sandbox::new();
+    for argv in ["./no\x1b[31m", "./no\ngpuwatch: ok"] {
+        let ended = sandbox.watched(&["-q"], &[argv]).run();
+        let said = ended.err();
+        assert_eq!(ended.code(), Some(127), "{said:?}");
+        assert!(!said.contains('\x1b'), "{said:?}");
+        assert_eq!(said.lines().count(), 1, "{said:?}");
+    }
+}
+
+#[test]
+fn a_switch_is_read_from_the_environment_as_people_write_it() {
+    let sandbox = Sandbox::new();
+    for value in ["1", "0", "", "true", "no"] {
+        let job = sandbox.watched(&["--dry-run"], &["true"]);
+        let ended = job.env("GPUWATCH_DESKTOP", value).run();
+        assert_eq!(ended.code(), Some(0), "{value:?}: {}", ended.err());
+    }
+}

@@ -387,7 +387,9 @@ fn a_record_that_cannot_be_written_never_stops_the_run() {
     // No place at all: a home and a state folder that are files.
     let file = sandbox.path("file");
     std::fs::write(&file, "").unwrap();
-    let job = sandbox.watched(&[], &["sh", "-c", "echo ran; exit 3"]);
+    let name = format!("no-home-{}", std::process::id());
+    let job = sandbox.watched(&["--name", &name], &["sh", "-c", "echo ran; exit 3"]);
+    let _removed = support::InTemp(name);
     let job = job
         .env("HOME", &file)
         .env("XDG_STATE_HOME", file.join("state"));

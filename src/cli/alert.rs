@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use clap::builder::FalseyValueParser;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
@@ -49,7 +50,7 @@ struct WhereArgs {
     #[arg(long, value_name = "URL", value_parser = channel_for, value_delimiter = ' ', env = "GPUWATCH_NOTIFY", hide_env_values = true)]
     notify: Vec<Channel>,
     /// The desktop, too
-    #[arg(long, env = "GPUWATCH_DESKTOP", hide_env_values = true)]
+    #[arg(long, value_parser = FalseyValueParser::new(), env = "GPUWATCH_DESKTOP", hide_env_values = true)]
     desktop: bool,
     /// Print one JSON document
     #[arg(long)]

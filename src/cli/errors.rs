@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::{NOT_STARTED, USAGE};
+use crate::report::text::clean;
 
 /// Says what is wrong with the command line (or prints the help that was asked for) and
 /// returns the exit code for it.
@@ -35,10 +36,23 @@ pub fn refuse(error: &clap::Error, words: &[OsString]) -> ExitCode {
     })
 }
 
-/// One line of ours on stderr.
+/// What we refuse, on stderr: one line, or a profile's with what it marks below. Every line is
+/// safe for a terminal.
 pub fn complain(text: &str) {
     // There is nowhere else to say that stderr is gone.
-    let _ = writeln!(std::io::stderr(), "gpuwatch: {text}");
+    let _ = writeln!(std::io::stderr(), "gpuwatch: {}", safe(text));
+}
+
+/// Only a line that is indented is one of ours; any other break comes from what was typed.
+fn safe(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for (n, line) in text.split('\n').enumerate() {
+        if n > 0 {
+            safe.push(if line.starts_with("    ") { '\n' } else { '?' });
+        }
+        safe.push_str(&clean(line));
+    }
+    safe
 }
 
 fn help_of(error: &clap::Error, command: Option<&str>) -> String {
@@ -58,13 +72,7 @@ fn what(error: &clap::Error, command: Option<&str>) -> String {
     };
     let argument = text(ContextKind::InvalidArg);
     match error.kind() {
-        ErrorKind::UnknownArgument => {
-            let near = match error.get(ContextKind::SuggestedArg) {
-                Some(ContextValue::String(near)) => format!(" (did you mean '{near}'?)"),
-                _ => String::new(),
-            };
-            format!("unknown option '{argument}'{near}")
-        }
+        ErrorKind::UnknownArgument => unknown(error, &argument),
         ErrorKind::InvalidSubcommand => {
             let near = text(ContextKind::SuggestedSubcommand);
             let near = if near.is_empty() {
@@ -111,6 +119,17 @@ fn what(error: &clap::Error, command: Option<&str>) -> String {
     }
 }
 
+fn unknown(error: &clap::Error, argument: &str) -> String {
+    if !argument.starts_with('-') {
+        return format!("one word too many, '{argument}': leave it out");
+    }
+    let near = match error.get(ContextKind::SuggestedArg) {
+        Some(ContextValue::String(near)) => format!(" (did you mean '{near}'?)"),
+        _ => String::new(),
+    };
+    format!("unknown option '{argument}'{near}")
+}
+
 /// `--interval <DURATION>` without its placeholder.
 fn option_name(argument: &str) -> &str {
     argument.split_whitespace().next().unwrap_or(argument)
@@ -123,4 +142,19 @@ fn first_line(error: &clap::Error) -> String {
         .unwrap_or("wrong usage")
         .trim_start_matches("error: ")
         .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_byte_of_what_was_typed_reaches_the_terminal_raw() {
+        assert_eq!(safe("./no\x1b[31m\rx"), "./no?[31m?x");
+        assert_eq!(safe("a\ngpuwatch: ok\n"), "a?gpuwatch: ok?");
+        assert_eq!(
+            safe("a.yaml:1:2: b\n    c\x1b\n    ^"),
+            "a.yaml:1:2: b\n    c?\n    ^"
+        );
+    }
 }

@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use crate::model::{Mark, Metric, Phase, Stream, units};
 use crate::read::{Layout, ProgressReader};
+use crate::report::text::clean;
 
 /// What progress is read off this output
 #[derive(Debug, clap::Args)]
@@ -73,7 +74,7 @@ fn reason(error: &io::Error) -> String {
 
 fn complain(what: &str) -> ExitCode {
     // Where even standard error is closed there is nobody left to tell.
-    let _ = writeln!(io::stderr(), "gpuwatch: {what}");
+    let _ = writeln!(io::stderr(), "gpuwatch: {}", clean(what));
     ExitCode::FAILURE
 }
 

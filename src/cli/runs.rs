@@ -24,7 +24,7 @@ pub struct RunsArgs {
     #[arg(long)]
     pub json: bool,
     /// At most so many [default: 20; all of them with --json]
-    #[arg(short = 'n', long = "limit", value_name = "N")]
+    #[arg(short = 'n', long = "limit", value_name = "N", value_parser = how_many)]
     pub limit: Option<usize>,
     /// Only runs of this name
     #[arg(long)]
@@ -89,10 +89,20 @@ pub fn run(args: &RunsArgs) -> ExitCode {
     if listing.runs.len() > shown {
         note(&format!(
             "there are older ones: -n {} shows more",
-            shown.max(1) * 5
+            shown.saturating_mul(5)
         ));
     }
     code
+}
+
+fn how_many(text: &str) -> Result<usize, String> {
+    match text.trim().parse() {
+        Ok(0) => Err("'0' shows no run: write 1 or more".to_owned()),
+        Ok(n) => Ok(n),
+        Err(_) => Err(format!(
+            "'{text}' is no number of runs: write one like {SHOWN}"
+        )),
+    }
 }
 
 fn lookup(args: &RunsArgs, limit: Option<usize>) -> Result<Listing, RecordError> {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::FalseyValueParser;
 
 use super::layers;
 use crate::model::{Channel, units};
@@ -47,6 +48,7 @@ pub struct SettingArgs {
     /// Show alarms on the desktop, whatever the circumstances
     #[arg(
         long,
+        value_parser = FalseyValueParser::new(),
         env = "GPUWATCH_DESKTOP",
         hide_env_values = true,
         help_heading = "Telling"

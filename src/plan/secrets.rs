@@ -3,50 +3,12 @@
 //! Owns the names and shapes of secrets. Errs on the side of hiding: a masked tokenizer option
 //! is a nuisance, a password in a report isn't. Pure.
 
+mod names;
+
+use self::names::is_secret_name;
+
 /// What stands in a secret's place.
 pub const MASK: &str = "***";
-
-/// Last words of names whose values are secret.
-const SECRET: [&str; 13] = [
-    "password",
-    "passwd",
-    "passphrase",
-    "userpass",
-    "dbpass",
-    "secret",
-    "secrets",
-    "apikey",
-    "secretkey",
-    "credential",
-    "credentials",
-    "authorization",
-    "bearer",
-];
-
-/// Pairs that make a name secret wherever they stand in it (`AWS_ACCESS_KEY_ID`).
-const SECRET_PAIRS: [[&str; 2]; 10] = [
-    ["api", "key"],
-    ["access", "key"],
-    ["secret", "key"],
-    ["private", "key"],
-    ["account", "key"],
-    ["auth", "key"],
-    ["encryption", "key"],
-    ["signing", "key"],
-    ["db", "pass"],
-    ["user", "pass"],
-];
-
-/// A name that ends so tells where a secret is, not what it is.
-const PLACES: [&str; 8] = ["file", "path", "dir", "name", "env", "var", "len", "size"];
-
-/// `..._token` is a secret, except where it is a token of a language model.
-const MODEL_TOKENS: [&str; 35] = [
-    "add", "audio", "begin", "blank", "bos", "by", "class", "cls", "decoder", "end", "eos",
-    "first", "forced", "image", "last", "mask", "max", "memory", "min", "new", "next", "no", "num",
-    "pad", "per", "prompt", "register", "sep", "skip", "special", "start", "stop", "think", "unk",
-    "video",
-];
 
 /// Beginnings of well-known tokens, and how many characters follow at least.
 const SHAPES: [(&str, usize); 16] = [
@@ -84,6 +46,8 @@ pub struct Masker {
     next: bool,
     /// The option before this one takes a shell script (`-c`).
     script: bool,
+    /// The option before this one takes `user:password`.
+    login: bool,
 }
 
 impl Masker {
@@ -96,8 +60,9 @@ impl Masker {
         if !script && let Some(masked) = masked_value(arg) {
             return masked;
         }
+        let arg = &pairs(arg);
         let mut text = String::with_capacity(arg.len());
-        let mut rest = arg;
+        let mut rest = arg.as_str();
         while !rest.is_empty() {
             let end = rest.find(is_delimiter).unwrap_or(rest.len());
             let (word, after) = rest.split_at(end);
@@ -128,7 +93,12 @@ impl Masker {
         if std::mem::take(&mut self.next) && !word.starts_with("--") {
             return MASK.to_owned();
         }
+        let is_login = std::mem::replace(&mut self.login, is_login_option(word));
+        if let Some(masked) = is_login.then(|| login(word)).flatten() {
+            return masked;
+        }
         if let Some((name, value)) = word.split_once('=') {
+            self.login = is_login_option(name);
             return if is_secret_name(name) && !value.is_empty() {
                 format!("{name}={MASK}")
             } else {
@@ -157,8 +127,12 @@ fn masked_value(arg: &str) -> Option<String> {
     let (name, value) = arg.split_at(at);
     let separator = if value.starts_with(": ") { ": " } else { "=" };
     let value = value.strip_prefix(separator)?;
-    let whole = is_secret_name(name) && !name.contains(char::is_whitespace) && !value.is_empty();
+    let whole = is_secret_name(name) && !name.contains(is_no_name) && !value.is_empty();
     whole.then(|| format!("{name}{separator}{MASK}"))
+}
+
+fn is_no_name(c: char) -> bool {
+    c.is_whitespace() || is_quote(c) || matches!(c, '{' | '[' | '(' | ',')
 }
 
 /// `-c`, and its combinations such as `-lc`.
@@ -176,26 +150,81 @@ fn is_quote(c: char) -> bool {
     matches!(c, '\'' | '"')
 }
 
-fn is_secret_name(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
-    let parts: Vec<&str> = lower
-        .split(['-', '_', '.', '/', '+'])
-        .filter(|part| !part.is_empty())
-        .collect();
-    let Some((last, before)) = parts.split_last() else {
-        return false;
-    };
-    if PLACES.contains(last) {
-        return false;
+/// The options whose value is a login, `user:password`.
+fn is_login_option(arg: &str) -> bool {
+    matches!(arg, "-u" | "-U" | "--user" | "--proxy-user" | "--login")
+}
+
+/// `user:password`: the password. Two numbers are a user's and a group's id.
+fn login(word: &str) -> Option<String> {
+    let (user, secret) = word.split_once(':')?;
+    let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    let plain = secret.is_empty() || secret.starts_with("//") || user.contains(char::is_whitespace);
+    let ids = is_number(user) && is_number(secret);
+    (!plain && !ids).then(|| format!("{user}:{MASK}"))
+}
+
+/// Names with values behind a colon, as JSON, YAML and headers have them, and what is set by
+/// a name in quotes (`environ["KEY"] = "..."`): the values.
+fn pairs(text: &str) -> String {
+    let mut masked = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find([':', '=']) {
+        let (before, after) = rest.split_at(at);
+        let open = masked.contains('{') || before.contains('{');
+        let (kept, hidden) = pair(before, after, open).unwrap_or((1, 0));
+        masked.push_str(before);
+        masked.push_str(after.get(..kept).unwrap_or_default());
+        if hidden > 0 {
+            masked.push_str(MASK);
+        }
+        rest = after.get(kept + hidden..).unwrap_or_default();
     }
-    let paired = parts
-        .windows(2)
-        .any(|pair| SECRET_PAIRS.iter().any(|secret| pair == secret));
-    let token = *last == "token"
-        && !before
-            .last()
-            .is_some_and(|kind| MODEL_TOKENS.contains(kind));
-    paired || token || SECRET.contains(last)
+    masked + rest
+}
+
+/// How much of `after` (from its separator on) is kept, and how much then hidden.
+fn pair(before: &str, after: &str, open: bool) -> Option<(usize, usize)> {
+    let named = before.trim_end().trim_end_matches(']');
+    let bare_name = named.trim_end_matches(is_quote).trim_end_matches('\\');
+    let quoted_name = bare_name.len() < named.len();
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let start = bare_name.rfind(|c| !is_part(c)).map_or(0, |at| {
+        at + bare_name
+            .get(at..)
+            .and_then(|s| s.chars().next())
+            .map_or(1, char::len_utf8)
+    });
+    let name = bare_name.get(start..).filter(|name| is_secret_name(name))?;
+    let value = after.get(1..)?;
+    let blank = value.len() - value.trim_start_matches([' ', '\t']).len();
+    let value = value.get(blank..)?;
+    if let Some(at) = value
+        .find(is_quote)
+        .filter(|at| value[..*at].chars().all(|c| c == '\\'))
+    {
+        // It ends with a quote like the one that opens it, escaped as often.
+        let (mark, inside) = value.split_at(at + 1);
+        return Some((
+            1 + blank + mark.len(),
+            inside.find(mark).unwrap_or(inside.len()),
+        ));
+    }
+    if after.starts_with('=') && !quoted_name {
+        return None;
+    }
+    let lone = name.eq_ignore_ascii_case("key");
+    let end = match (quoted_name, blank > 0) {
+        (true, _) => value.find(|c: char| c.is_whitespace() || matches!(c, ',' | '}' | ']')),
+        (false, true) if !lone && open => value.find([',', '}', ']', '\n', '"', '\'']),
+        (false, true) if !lone => value.find(['\n', '"', '\'']),
+        (false, false) if open || (!lone && name.contains(['-', '_'])) => {
+            value.find(|c: char| c.is_whitespace() || is_quote(c) || matches!(c, ',' | '}'))
+        }
+        _ => return None,
+    };
+    let end = end.unwrap_or(value.len());
+    (end > 0 && !value.starts_with("//")).then_some((1 + blank, end))
 }
 
 /// `scheme://user:password@host`: the password.
@@ -298,6 +327,59 @@ mod tests {
     }
 
     #[test]
+    fn names_and_values_in_other_writings() {
+        for (arg, expected) in [
+            (
+                r#"{"api_key": "X1 X1", "lr": 1}"#,
+                r#"{"api_key": "***", "lr": 1}"#,
+            ),
+            (r#"{"api_key":"X1","lr":1}"#, r#"{"api_key":"***","lr":1}"#),
+            (
+                r#"{"pin": 1, "apiKey": 123}"#,
+                r#"{"pin": 1, "apiKey": ***}"#,
+            ),
+            (r#"{\"auth\": \"X1\"}"#, r#"{\"auth\": \"***\"}"#),
+            ("{api_key: X1, lr: 1}", "{api_key: ***, lr: 1}"),
+            ("X-Api-Key:X1", "X-Api-Key:***"),
+            ("a {'h': {'Cookie': 'a=X1'}}", "a {'h': {'Cookie': '***'}}"),
+            (
+                "os.environ['WANDB_KEY'] = 'X1'",
+                "os.environ['WANDB_KEY'] = '***'",
+            ),
+            (
+                "https://h/x?sv=2&sig=X1%2b&se=3",
+                "https://h/x?sv=2&sig=***&se=3",
+            ),
+            (
+                "curl -H 'Authorization: Basic X1' h",
+                "curl -H 'Authorization: ***' h",
+            ),
+            ("curl -u li:X1 https://h", "curl -u li:*** https://h"),
+            (
+                r#"{"tokenizer": "x", "max_tokens": 5}"#,
+                r#"{"tokenizer": "x", "max_tokens": 5}"#,
+            ),
+            ("if key: print('x')", "if key: print('x')"),
+            ("a == b: c", "a == b: c"),
+        ] {
+            assert_eq!(masked(&["sh", "-c", arg])[2], expected);
+            assert_eq!(masked(&[arg]), [expected]);
+        }
+        for (command, expected) in [
+            (["-u", "li:X1"], ["-u", "li:***"]),
+            (["--user", "li:X1"], ["--user", "li:***"]),
+            (["-x", "--user=li:X1"], ["-x", "--user=li:***"]),
+            (["-u", "1000:1000"], ["-u", "1000:1000"]),
+            (["-u", "train.py"], ["-u", "train.py"]),
+            (["--wandb-key", "X1"], ["--wandb-key", "***"]),
+            (["--auth", "X1"], ["--auth", "***"]),
+            (["-x", "--pwd=X1"], ["-x", "--pwd=***"]),
+        ] {
+            assert_eq!(masked(&command), expected);
+        }
+    }
+
+    #[test]
     fn secrets_in_a_script() {
         let script = "export HF_TOKEN='X1 X1'; WANDB_API_KEY=X2 python t.py --token \"X3\" --lr 1";
         let expected =
@@ -315,7 +397,8 @@ mod tests {
             "--pad_token=[PAD]",
             "--eos-token=</s>",
             "--token-file=/run/token",
-            "--key=value",
+            "--sort-key=value",
+            "--key-frames=2",
             "--n-pass=2",
             "--secret-name=x",
         ] {
@@ -374,6 +457,8 @@ mod tests {
     fn variables() {
         assert_eq!(mask_variable("HF_TOKEN", "X1"), "***");
         assert_eq!(mask_variable("DB", "pg://u:p@h/x"), "pg://u:***@h/x");
+        assert_eq!(mask_variable("PGPASSWORD", "X1"), "***");
+        assert_eq!(mask_variable("PWD", "/srv"), "/srv");
         assert_eq!(mask_variable("OMP_NUM_THREADS", "4"), "4");
     }
 }

@@ -81,6 +81,20 @@ pub struct IndexEntry {
 }
 
 impl IndexEntry {
+    /// What runs are ordered by: the start in milliseconds, then the id. Where the start can't
+    /// be read, the id tells its second.
+    pub fn order(&self) -> (Option<i64>, &str) {
+        let started: Option<jiff::Timestamp> = self.started.parse().ok();
+        let second = || start_in_id(&self.id)?.checked_mul(1000);
+        let started = started.map(jiff::Timestamp::as_millisecond);
+        (started.or_else(second), &self.id)
+    }
+
+    /// The second of its start by the clock of its place, as its id tells it.
+    pub(super) fn local_second(&self) -> Option<i64> {
+        let local = self.started.get(..19).and_then(local_second);
+        local.or_else(|| start_in_id(&self.id))
+    }
     /// The entry of a run; `findings` are the names of those that were raised.
     pub fn new(record: &RunRecord, findings: Vec<String>, dir: &Path) -> Self {
         Self {
@@ -103,6 +117,25 @@ impl IndexEntry {
             dir: dir.to_string_lossy().into_owned(),
         }
     }
+}
+
+/// The second of the start that an id tells, by the clock of its place (as if that were UTC).
+pub(super) fn start_in_id(id: &str) -> Option<i64> {
+    let b = id.as_bytes();
+    let part = |from, to| {
+        id.get(from..to)
+            .filter(|p| p.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let (date, time) = (part(0, 8)?, part(9, 15)?);
+    if (b.get(8), b.get(15)) != (Some(&b'-'), Some(&b'-')) {
+        return None;
+    }
+    local_second(&format!("{date}T{time}"))
+}
+
+fn local_second(text: &str) -> Option<i64> {
+    let at: jiff::Timestamp = format!("{text}Z").parse().ok()?;
+    Some(at.as_second())
 }
 
 /// Appends a finished run's entry to the index of `root`, waiting at most 2 s for whoever
@@ -232,6 +265,30 @@ mod tests {
         let read: Vec<_> = newest_first(root.path()).collect();
         assert_eq!((read[0].id.as_str(), read[1].id.as_str()), ("b", "a"));
         assert_eq!(read[0].dir, root.path().join("b").to_string_lossy());
+    }
+
+    #[test]
+    fn runs_are_ordered_by_their_start() {
+        let at = |id: &str, started: &str| IndexEntry {
+            started: started.into(),
+            ..entry(id)
+        };
+        let a = at("20261130-091502-z-7f3a", "2026-11-30T09:15:02.100+08:00");
+        let b = at("20261130-091502-a-7f3a", "2026-11-30T09:15:02.200+08:00");
+        let c = at("20261130-011502-a-7f3a", "2026-11-30T01:15:02.150Z");
+        let d = at("20261130-011501-a-7f3a", "");
+        assert!(a.order() < b.order() && a.order() < c.order() && c.order() < b.order());
+        assert!(d.order() < a.order());
+        assert_eq!(c.local_second(), start_in_id(&c.id));
+        assert_eq!(d.local_second(), start_in_id(&d.id));
+        for odd in [
+            "",
+            "20261130-091502",
+            "20261330-091502-a",
+            "2026113é-091502-a",
+        ] {
+            assert_eq!(start_in_id(odd), None, "{odd}");
+        }
     }
 
     #[test]

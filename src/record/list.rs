@@ -9,12 +9,16 @@ use std::path::Path;
 
 use super::error::{CURE_READ, RecordError};
 use super::findings::names;
-use super::index::{IndexEntry, newest_first};
+use super::index::{IndexEntry, newest_first, start_in_id};
 use super::load::load_brief;
+use super::run_dir::RUN_JSON;
 
 /// The index is in the order of ends, a list in the order of starts: how many more entries
 /// are read than asked for. What lies further back is found by its directory.
 const OVERLAP: usize = 64;
+
+/// How far the clock that ids are written by may jump back (summer's end), in seconds.
+const CLOCK_BACK: i64 = 3600;
 
 /// The runs that were asked for.
 #[derive(Debug, Default)]
@@ -27,7 +31,7 @@ pub struct Listing {
 
 /// The newest `limit` runs (all of them if `None`) of which `keep` is true.
 ///
-/// Runs whose directory is gone aren't listed; running and lost ones are.
+/// Runs whose directory is gone, or holds no `run.json`, aren't listed; running and lost ones are.
 ///
 /// # Errors
 /// `root` can't be read.
@@ -36,16 +40,6 @@ pub fn list(
     limit: Option<usize>,
     keep: impl Fn(&IndexEntry) -> bool,
 ) -> Result<Listing, RecordError> {
-    // To look at every directory once is cheaper than to ask for each, and dearer than to
-    // ask for a few.
-    let all = match limit {
-        Some(_) => None,
-        None => Some(directories(root, |_| true)?),
-    };
-    let is_there = |id: &str| match &all {
-        Some(names) => names.contains(id),
-        None => root.join(id).is_dir(),
-    };
     let enough = limit.map_or(usize::MAX, |n| n.saturating_add(OVERLAP));
     let mut seen = HashSet::new();
     let mut indexed = Vec::new();
@@ -54,18 +48,21 @@ pub fn list(
             break;
         }
         // A second line of the same run is older, and a run is a directory.
-        if seen.insert(entry.id.clone()) && keep(&entry) && is_there(&entry.id) {
+        if seen.insert(entry.id.clone())
+            && keep(&entry)
+            && root.join(&entry.id).join(RUN_JSON).exists()
+        {
             indexed.push(entry);
         }
     }
     sort(&mut indexed);
     let oldest = limit.and_then(|n| indexed.get(n.checked_sub(1)?));
-    let mut unseen = match all {
-        Some(names) => names,
-        None => directories(root, |name| {
-            !is_id(name) || oldest.is_none_or(|entry| name > entry.id.as_str())
-        })?,
-    };
+    let oldest = oldest.and_then(IndexEntry::local_second);
+    let mut unseen = directories(root, |name| match (start_in_id(name), oldest) {
+        (Some(start), Some(oldest)) => start >= oldest - CLOCK_BACK,
+        // A directory with a name of its own doesn't tell its start.
+        _ => true,
+    })?;
     unseen.retain(|name| !seen.contains(name));
     let mut listing = Listing::default();
     read_unindexed(root, unseen, limit, &indexed, &keep, &mut listing);
@@ -76,7 +73,7 @@ pub fn list(
 }
 
 fn sort(runs: &mut [IndexEntry]) {
-    runs.sort_by(|a, b| b.id.cmp(&a.id));
+    runs.sort_by(|a, b| b.order().cmp(&a.order()));
 }
 
 /// The names of the directories in `root` that are wanted.
@@ -109,22 +106,20 @@ fn read_unindexed(
     keep: &impl Fn(&IndexEntry) -> bool,
     listing: &mut Listing,
 ) {
-    let (mut dated, odd): (Vec<String>, Vec<String>) = unseen.into_iter().partition(|n| is_id(n));
-    // A directory with a name of its own doesn't tell its start: it is always looked at.
-    for name in odd {
-        read_one(root, &name, keep, listing);
-    }
-    let odd = listing.runs.len();
-    sort(&mut listing.runs);
-    dated.sort_by(|a, b| b.cmp(a));
-    for name in dated {
-        let is_newer = |entry: &IndexEntry| entry.id > name;
-        // Among those found here, the dated ones come newest first.
-        let odd_newer = listing.runs[..odd].partition_point(is_newer);
-        let dated_newer = listing.runs.len() - odd;
-        let known = indexed.partition_point(is_newer) + odd_newer + dated_newer;
-        if limit.is_some_and(|limit| known >= limit) {
-            break;
+    let mut dated: Vec<(Option<i64>, String)> = unseen
+        .into_iter()
+        .map(|name| (start_in_id(&name), name))
+        .collect();
+    // A directory with a name of its own comes first: it is always looked at.
+    dated.sort_by_key(|(start, _)| std::cmp::Reverse(start.unwrap_or(i64::MAX)));
+    for (start, name) in dated {
+        if let (Some(start), Some(limit)) = (start, limit) {
+            let later = start + CLOCK_BACK;
+            let is_newer = |entry: &&IndexEntry| entry.local_second().is_some_and(|s| s > later);
+            let known = indexed.iter().chain(&listing.runs).filter(is_newer);
+            if known.take(limit).count() >= limit {
+                break;
+            }
         }
         read_one(root, &name, keep, listing);
     }
@@ -149,14 +144,4 @@ fn is_absent(error: &io::Error) -> bool {
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
     )
-}
-
-/// Whether a directory's name has the form of an id (then names sort by start).
-fn is_id(name: &str) -> bool {
-    let b = name.as_bytes();
-    let digits = |range: std::ops::Range<usize>| {
-        b.get(range)
-            .is_some_and(|part| part.iter().all(u8::is_ascii_digit))
-    };
-    digits(0..8) && b.get(8) == Some(&b'-') && digits(9..15) && b.get(15) == Some(&b'-')
 }

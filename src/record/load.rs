@@ -12,7 +12,7 @@ use super::findings::{FindingFold, FindingRecord};
 use super::run_dir::{LOCK, RUN_JSON};
 use super::samples::{SampleReader, last_tick};
 use super::summary::SummaryBuilder;
-use crate::model::{Outcome, ProgressState, RunRecord, RunState};
+use crate::model::{Event, Exit, Outcome, ProgressState, RunRecord, RunState, Stamp};
 
 /// A run as it stands now.
 #[derive(Debug)]
@@ -60,17 +60,47 @@ fn read(dir: &Path) -> Result<(Run, bool), RecordError> {
         record = read_run(dir)?;
     }
     let was_open = is_open(&record);
+    let told = read_events(dir, &mut problems);
     if was_open {
+        if let Some(end) = told.end.filter(|_| !lives) {
+            take_end(&mut record, end);
+        }
         settle(dir, &mut record, lives).unwrap_or_else(|e| problems.push(e));
     }
-    let findings = read_findings(dir, &mut problems);
     let run = Run {
         dir: dir.to_owned(),
         record,
-        findings,
+        findings: told.findings.into_list(),
         problems,
     };
     Ok((run, was_open))
+}
+
+/// What a run's events tell.
+#[derive(Default)]
+struct Told {
+    findings: FindingFold,
+    end: Option<(Stamp, Exit)>,
+}
+
+/// The command's end stands in the events, and the disk was full when `run.json` was to say so.
+fn take_end(record: &mut RunRecord, (stamp, exit): (Stamp, Exit)) {
+    let (state, outcome) = match (record.state, exit) {
+        _ if exit.is_success() => (RunState::Finished, Outcome::Ok),
+        (RunState::Cancelled, _) => (RunState::Cancelled, Outcome::Cancelled),
+        (
+            _,
+            Exit {
+                signal: Some(_), ..
+            },
+        ) => (RunState::Finished, Outcome::Killed),
+        _ => (RunState::Finished, Outcome::Failed),
+    };
+    record.state = state;
+    record.exit = exit;
+    record.ended = Some(stamp.time);
+    record.verdict.outcome = Some(outcome);
+    record.summary.duration_s = Some(stamp.elapsed_s);
 }
 
 /// Its end was never written.
@@ -112,6 +142,9 @@ fn settle(dir: &Path, record: &mut RunRecord, lives: bool) -> Result<(), RecordE
         return Ok(());
     }
     record.ended = record.ended.take().or(last.map(|tick| tick.time));
+    if record.state == RunState::Finished {
+        return Ok(());
+    }
     let outcome = match record.state {
         // Somebody's signal came first, and then the supervisor was killed too.
         RunState::Cancelled => Outcome::Cancelled,
@@ -124,11 +157,15 @@ fn settle(dir: &Path, record: &mut RunRecord, lives: bool) -> Result<(), RecordE
     Ok(())
 }
 
-fn read_findings(dir: &Path, problems: &mut Vec<RecordError>) -> Vec<FindingRecord> {
-    let mut fold = FindingFold::default();
+fn read_events(dir: &Path, problems: &mut Vec<RecordError>) -> Told {
+    let mut told = Told::default();
     let mut read = || -> Result<(), RecordError> {
         for event in EventReader::open(dir)? {
-            fold.absorb(&event?);
+            let event = event?;
+            told.findings.absorb(&event);
+            if let Event::Exited { code, signal } = event.event {
+                told.end = Some((event.stamp, Exit { code, signal }));
+            }
         }
         Ok(())
     };
@@ -137,7 +174,7 @@ fn read_findings(dir: &Path, problems: &mut Vec<RecordError>) -> Vec<FindingReco
         Err(e) => problems.push(e),
         Ok(()) => {}
     }
-    fold.into_list()
+    told
 }
 
 fn summarize(run: &mut Run) -> Result<(), RecordError> {

@@ -206,6 +206,14 @@ fn the_log_has_a_row_a_gpu_and_empty_fields_for_missing_readings() {
         let output = gpus(&driver, &arguments);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0));
     }
+    let output = gpus(&driver, &["--csv", "/no-such-place/\x1b/x"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        said,
+        "gpuwatch: cannot write /no-such-place/?/x: No such file or directory; \
+         make its directory, or give another file with --csv\n"
+    );
     let mut reader = csv::Reader::from_path(&file).unwrap();
     let names = reader.headers().unwrap().clone();
     let rows: Vec<_> = reader.records().map(Result::unwrap).collect();

@@ -160,7 +160,24 @@ fn what_is_not_there_is_said_in_one_line() {
         gpuwatch(&["runs", "--state", "dead"]).status.code(),
         Some(2)
     );
-    assert_eq!(gpuwatch(&["show", "a", "b"]).status.code(), Some(2));
+    for (args, expected) in [
+        (
+            &["show", "a", "b\x1b"][..],
+            "gpuwatch: one word too many, 'b?': leave it out; see 'gpuwatch show --help'\n",
+        ),
+        (
+            &["runs", "-n", "x"],
+            "gpuwatch: --limit: 'x' is no number of runs: write one like 20; see 'gpuwatch runs --help'\n",
+        ),
+        (
+            &["runs", "-n", "0"],
+            "gpuwatch: --limit: '0' shows no run: write 1 or more; see 'gpuwatch runs --help'\n",
+        ),
+    ] {
+        let output = gpuwatch(args);
+        assert_eq!(output.status.code(), Some(2));
+        assert_eq!(String::from_utf8_lossy(&output.stderr), expected);
+    }
     fs::write(root.path().join(ID).join("run.json"), "{\"schema\":1,").unwrap();
     let said = error_line(&gpuwatch(&["show", ID, "--dir", dir]));
     assert!(said.contains("run.json is not a run record"), "{said}");

@@ -209,6 +209,7 @@ fn helper_appends_to_the_index() {
     for n in 0..25 {
         let id = format!("20261130-0000{n:02}-{word}-0000");
         let mut of_run = record(&id, RunState::Finished);
+        of_run.started = format!("2026-11-30T00:00:{n:02}.000Z");
         of_run.argv = vec!["x".repeat(3000)];
         let run = RunDir::create(&root, &id).unwrap();
         run.write_run(&of_run).unwrap();

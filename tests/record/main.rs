@@ -8,6 +8,7 @@
 
 mod commands;
 mod disk;
+mod history;
 
 use std::fs;
 use std::path::{Path, PathBuf};

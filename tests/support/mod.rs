@@ -28,7 +28,7 @@ pub use fake_driver::FakeDriver;
 pub use job::{Job, Sandbox};
 pub use listener::Listener;
 pub use live::{Ended, Live};
-pub use record::{Record, Row};
+pub use record::{InTemp, Record, Row};
 pub use terminal::{Shell, Terminal};
 
 /// How long a test waits for anything before it calls it broken: far longer than anything

@@ -66,3 +66,26 @@ impl Record {
         std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
     }
 }
+
+/// Removes what runs of this name left in the place for records of those who have no home,
+/// which is the same for all tests and perhaps for people.
+pub struct InTemp(pub String);
+
+impl Drop for InTemp {
+    fn drop(&mut self) {
+        let place = format!("/tmp/gpuwatch-{}", nix::unistd::geteuid());
+        let place = Path::new(&place);
+        let mut others = 0;
+        for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().contains(&self.0) {
+                let _ = std::fs::remove_dir_all(entry.path());
+            } else if entry.path().is_dir() {
+                others += 1;
+            }
+        }
+        if others == 0 {
+            let _ = std::fs::remove_file(place.join("index.jsonl"));
+            let _ = std::fs::remove_dir(place);
+        }
+    }
+}

@@ -3,7 +3,7 @@
 //! Columns are named as in `samples.csv`; an empty field is a missing reading.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::document::{local_time, number};
@@ -35,7 +35,7 @@ pub struct Log {
 impl Log {
     /// Opens the file to append, with a line of names if it is new. The error is in words.
     pub fn open(path: &Path) -> Result<Self, String> {
-        let cannot = |e| format!("can't write {}: {e}", path.display());
+        let cannot = |e| refused(path, &e);
         let mut options = OpenOptions::new();
         let file = options.append(true).create(true).open(path);
         let mut log = Self {
@@ -78,10 +78,25 @@ impl Log {
         let bytes = writer.into_inner().map_err(|e| e.to_string())?;
         match self.file.write_all(&bytes) {
             Ok(()) => Ok(true),
-            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
-            Err(e) => Err(format!("can't write {}: {e}", self.path.display())),
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+            Err(e) => Err(refused(&self.path, &e)),
         }
     }
+}
+
+/// What stands in the way, and what to do.
+fn refused(path: &Path, error: &io::Error) -> String {
+    let advice = match error.kind() {
+        io::ErrorKind::NotFound => "make its directory, or give another file with --csv",
+        io::ErrorKind::IsADirectory => "name a file in it",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "free space, or give a file elsewhere with --csv"
+        }
+        _ => "give a file that can be written with --csv",
+    };
+    let text = error.to_string();
+    let why = text.split(" (os error").next().unwrap_or(&text);
+    format!("cannot write {}: {why}; {advice}", path.display())
 }
 
 /// The readings of a row; the first four columns are the caller's.

@@ -15,6 +15,7 @@ use self::document::document;
 use self::log::Log;
 use crate::model::units;
 use crate::model::{GpuSample, Inventory};
+use crate::report::text::clean;
 
 /// What was typed.
 #[derive(Debug, clap::Args)]
@@ -49,7 +50,7 @@ pub fn run(args: &GpusArgs) -> ExitCode {
 }
 
 fn say(why: &str) {
-    let _ = writeln!(io::stderr(), "gpuwatch: {why}");
+    let _ = writeln!(io::stderr(), "gpuwatch: {}", clean(why));
 }
 
 fn show(args: &GpusArgs) -> Result<(), String> {
