@@ -6,11 +6,11 @@
 //!
 //! What the caller does:
 //!
-//! - On a `stalled` that was raised (nothing else by default), [`stacks::start`] with the job's
-//!   processes; it answers within [`stacks::WITHIN`] from a thread of its own. The answer's
+//! - For `model::Action::Stacks` of a finding that was raised (by default `stalled` alone),
+//!   [`stacks::start`] with the job's processes; it answers within [`stacks::WITHIN`] from a thread of its own. The answer's
 //!   `text` goes to `RunDir::write_evidence(&answer.file_name, ..)`, `action{what: "stacks"}`
 //!   names the file, and `digest` goes to `tell` as the alert's evidence.
-//! - For a user's command on a finding, [`command::on_finding`] and then
+//! - For `model::Action::Command`, [`command::on_finding`] and then
 //!   [`command::Commands::run`](crate::model::Programs::run) on a thread of the caller's: it may
 //!   take [`command::WITHIN`].
 //! - Both enter their processes into the [`OwnProcesses`](crate::model::OwnProcesses) that they

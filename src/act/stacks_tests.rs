@@ -70,6 +70,18 @@ fn a_real_process_is_looked_at_and_one_that_is_gone_is_not() {
         .spawn()
         .unwrap();
     let pid = child.id();
+    let sleeps = || {
+        let subject = Subject {
+            pid,
+            start: start_of(pid),
+        };
+        proc_files::standing(Path::new("/proc"), subject).is_some_and(|s| s.state == 'S')
+    };
+    let end = Instant::now() + Duration::from_secs(60);
+    while !sleeps() {
+        assert!(Instant::now() < end, "it never sleeps");
+        thread::sleep(Duration::from_millis(5));
+    }
     let subjects = vec![
         Subject {
             pid,

@@ -19,6 +19,8 @@ use super::secrets;
 
 /// Time for one answer of the server.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Time for the whole conversation.
+const WHOLE: Duration = Duration::from_secs(15);
 /// Nobody reads a longer mail.
 const MOST: Budget = Budget::Bytes(100_000);
 
@@ -88,7 +90,7 @@ impl Email {
             .map_err(|_| Failure::never("TLS can't be set up, or its url is wrong"))?
             .timeout(Some(PATIENCE))
             .build();
-        let sent = tokio::time::timeout(PATIENCE * 2, transport.send(message)).await;
+        let sent = tokio::time::timeout(WHOLE, transport.send(message)).await;
         match sent {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err(self.judge(&error)),
@@ -136,7 +138,8 @@ impl Email {
                 "{host} does not offer what is needed (STARTTLS, or a way to log in)"
             ));
         }
-        Failure::later(format!("{host} can't be reached"))
+        let root = http::root_of(error).unwrap_or_else(|| "can't be reached".to_owned());
+        Failure::later(format!("{host}: {root}"))
     }
 }
 

@@ -290,31 +290,42 @@ fn why(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "no answer in time".to_owned();
     }
-    let mut source = std::error::Error::source(error);
+    let words = if error.is_connect() {
+        "can't connect"
+    } else {
+        "the connection broke"
+    };
+    root_of(error).unwrap_or_else(|| words.to_owned())
+}
+
+/// What the network or TLS said, far below an error; never what the other side said.
+pub fn root_of(error: &dyn std::error::Error) -> Option<String> {
     let mut words = None;
+    let mut source = error.source();
     while let Some(cause) = source {
+        if cause.is::<rustls::Error>() {
+            return Some(BAD_TLS.to_owned());
+        }
         if let Some(io) = cause.downcast_ref::<std::io::Error>() {
-            words = Some(match io.raw_os_error() {
-                Some(_) => io.kind().to_string(),
-                None => io_words(io),
-            });
-        } else if cause.is::<rustls::Error>() {
-            words = Some("its certificate can't be trusted, or TLS failed".to_owned());
+            words = Some(io_words(io));
         }
         source = cause.source();
     }
-    match words {
-        Some(words) => words,
-        None if error.is_connect() => "can't connect".to_owned(),
-        None => "the connection broke".to_owned(),
-    }
+    words
 }
 
-/// An error that no system call gave: TLS wraps its own in one, and so does the resolver.
+const BAD_TLS: &str = "its certificate can't be trusted, or TLS failed";
+
+/// An I/O error may wrap another one, or one of TLS, which its `source` doesn't show.
 fn io_words(io: &std::io::Error) -> String {
-    let inner = io.get_ref();
-    if inner.is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>) {
-        return "its certificate can't be trusted, or TLS failed".to_owned();
+    let Some(inner) = io.get_ref() else {
+        return io.kind().to_string();
+    };
+    if inner.is::<rustls::Error>() {
+        return BAD_TLS.to_owned();
+    }
+    if let Some(inner) = inner.downcast_ref::<std::io::Error>() {
+        return io_words(inner);
     }
     if io.to_string().starts_with("failed to lookup address") {
         return "its name can't be resolved".to_owned();

@@ -15,7 +15,7 @@
 //!    ([`act::Commands`](crate::act::Commands) with the list of processes that are no part of
 //!    the job), and [`Outbox::at_home`]. Without a channel no thread is started.
 //! 3. While it runs, from any thread by [`Teller::inlet`], never waiting: `Happening::Started`;
-//!    `Happening::Progress` at every sample; `Happening::Finding` for every word of the judge,
+//!    `Happening::Progress` at every sample; [`Happening::of_event`] for every word of the judge,
 //!    `awaits_evidence` where `act` was asked for stacks; `Happening::Evidence` when it answers;
 //!    [`Inlet::know`] when more of the run is known (its user, host, GPUs).
 //! 4. At the end, after the judge's last word: `Happening::Ended`, then [`Teller::finish`] with

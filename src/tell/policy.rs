@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{FindingState, ProgressState, Repeat, Severity, Stamp, TellSettings};
+use crate::model::{Event, FindingState, ProgressState, Repeat, Severity, Stamp, TellSettings};
 
 use super::alert::{About, Alert, End, Finding, Progress, State};
 
@@ -63,6 +63,38 @@ pub enum Happening {
     Ended(End),
     /// Time passed.
     Tick,
+}
+
+impl Happening {
+    /// The judge's word as an event says it; `None` for any other event.
+    pub fn of_event(event: &Event, awaits_evidence: bool) -> Option<Self> {
+        let Event::Finding {
+            name,
+            cause,
+            severity,
+            state,
+            because,
+            since_s,
+            evidence,
+            advice,
+        } = event
+        else {
+            return None;
+        };
+        Some(Self::Finding {
+            finding: Finding {
+                name: name.clone(),
+                cause: cause.clone(),
+                because: because.clone(),
+                since_s: *since_s,
+                evidence: evidence.clone(),
+                advice: advice.clone(),
+            },
+            severity: *severity,
+            state: *state,
+            awaits_evidence,
+        })
+    }
 }
 
 /// One alert for some channels.

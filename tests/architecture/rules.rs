@@ -65,7 +65,12 @@ const PURE: &[&str] = &[
     "export",
     "plan",
     "launch/stop",
+    "tell/alert",
+    "tell/cut",
+    "tell/payload",
     "tell/policy",
+    "tell/text",
+    "tell/words",
     "supervise/state",
 ];
 

@@ -129,6 +129,12 @@ impl Run {
             .collect()
     }
 
+    /// What is kept after this was raised and the run has ended.
+    pub fn keep(self, finding: &str) -> Vec<Kept> {
+        self.raise(finding);
+        self.end().kept
+    }
+
     /// The run ends; what became of it all.
     pub fn end(self) -> Ended {
         let begun = Instant::now();
