@@ -92,7 +92,9 @@ fn a_server_that_misbehaves_delays_no_end_and_learns_no_secret() {
         ("500", Some(Answer::status(500))),
     ];
     for_each(&cases, |(what, answer)| {
-        let server = answer.as_ref().map(|a| Server::start(&[a.clone()]));
+        let server = answer
+            .as_ref()
+            .map(|a| Server::start(std::slice::from_ref(a)));
         let url = |token: &str| match &server {
             Some(server) => server.url(&format!("/hook/{token}")),
             None => format!("{closed}/hook/{token}"),
