@@ -197,7 +197,8 @@ impl Judge {
         self.memory
             .sample(job.rss_mib.get(), host.mem_limit_mib.get(), &v, book);
         self.leftovers.sample(sample, &v, book);
-        self.stalled.sample(sample, &v, book);
+        let asks = self.waiting.asks();
+        self.stalled.sample(sample, &v, asks, book);
         self.idle.sample(&v, self.stalled.is_literal(), book);
         self.unused.sample(sample.progress.loss.is_some(), &v, book);
         self.loss.sample(&sample.progress, &v, book);

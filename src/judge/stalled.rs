@@ -67,8 +67,8 @@ impl Stalled {
         self.after.is_some()
     }
 
-    /// Takes in one sample.
-    pub fn sample(&mut self, sample: &Sample, v: &View<'_>, book: &mut Book) {
+    /// Takes in one sample. `asks`: the job seems to wait for an answer.
+    pub fn sample(&mut self, sample: &Sample, v: &View<'_>, asks: bool, book: &mut Book) {
         let waits = sample.job.n_disk.get().is_some_and(|n| n > 0);
         let still = v.s.io_mb_s.is_some_and(|mb| mb < 0.05);
         self.storage_s = if waits && still {
@@ -78,7 +78,7 @@ impl Stalled {
         };
         if let Some(held) = self.held {
             self.held = go_on(held, v, book);
-        } else if self.is_due(v, book) && !v.may_be_silent() {
+        } else if !asks && self.is_due(v, book) && !v.may_be_silent() {
             self.raise(sample, v, book);
         }
     }

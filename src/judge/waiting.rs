@@ -46,6 +46,11 @@ impl Waiting {
         self.input(sample, v, book)
     }
 
+    /// Whether the job asks, even if not for long enough to say so: its silence isn't its own.
+    pub fn asks(&self) -> bool {
+        self.asked_since.is_some()
+    }
+
     fn suspended(&mut self, sample: &Sample, v: &View<'_>, book: &mut Book) {
         let now = v.s.now.elapsed_s;
         if !Self::is_stopped(sample, v.p) {

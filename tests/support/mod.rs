@@ -9,6 +9,7 @@
     reason = "each test program uses its own part"
 )]
 
+pub mod bus;
 pub mod fake_driver;
 pub mod http_server;
 mod job;

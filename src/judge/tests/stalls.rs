@@ -117,6 +117,14 @@ fn a_stopped_job_and_one_that_asks_are_told_and_left_alone() {
 }
 
 #[test]
+fn a_short_limit_does_not_outrun_a_prompt() {
+    let mut run = Run::stall_after(2);
+    run.line("(Pdb) ").go(20, &quiet());
+    assert_eq!(run.alarms(), NONE);
+    assert!(!run.life("waiting-for-input").is_empty());
+}
+
+#[test]
 fn a_gap_of_the_sampler_is_nobodys_silence() {
     let mut run = Run::new();
     run.steps(600, 2, &training());
