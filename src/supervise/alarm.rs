@@ -16,7 +16,7 @@ use crate::observe::ProcFs;
 use crate::report::text::clean;
 use crate::tell::{self, Happening, Inlet, RunFacts};
 
-use super::scribe::{Desk, Entry};
+use super::desk::{Desk, Entry};
 
 /// Bytes of output of which the last lines are shown.
 const TAIL: usize = 4096;

@@ -10,9 +10,9 @@ use crate::read::fingerprint::Lines;
 use crate::read::{Layout, Milestones, ProgressReader};
 
 use super::clock::RunClock;
+use super::desk::Desk;
 use super::progress::Progress;
 use super::ring::{Piece, Ring};
-use super::scribe::Desk;
 
 /// Where a run stands is told by the last screens of its output.
 const LAST_BYTES: usize = 256 * 1024;

@@ -6,6 +6,7 @@
 mod alarm;
 mod beside;
 mod clock;
+mod desk;
 mod digest;
 mod follow;
 mod ledger;

@@ -21,11 +21,11 @@ use crate::sys::streams::standard;
 use super::alarm::Job;
 use super::beside::Beside;
 use super::clock::{Drift, RunClock};
+use super::desk::{Desk, Entry};
 use super::follow::Follower;
 use super::ledger::{self, Ledger};
 use super::placement::Watch;
 use super::progress::Progress;
-use super::scribe::{Desk, Entry};
 
 /// How long the last look may wait for the helper.
 const LAST_LOOK: Duration = Duration::from_millis(150);

@@ -2,16 +2,14 @@
 //! so that a slow disk holds up nothing else. Whoever hands something over never waits.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::act::stacks::Evidence;
 use crate::judge::{self, Input, Judge};
 use crate::model::{
-    Event, GitState, GpuInfo, Inventory, Logged, ProgressState, RunRecord, RunState, Sample,
-    SourceState, Stamp,
+    Event, GpuInfo, Inventory, Logged, RunRecord, RunState, Sample, SourceState, Stamp,
 };
 use crate::record::{
     EventWriter, FindingFold, IndexEntry, OutputLog, RecordError, RunDir, SampleWriter, Sequencer,
@@ -21,131 +19,10 @@ use crate::report::{Kept, Leftover, Notes, summary};
 use crate::tell::{self, Happening, Teller};
 
 use super::alarm::Alarm;
-use super::state::End;
+use super::desk::{Entry, Final, Tray};
 
 /// What the last alerts may take.
 pub const TELLING: Duration = Duration::from_secs(4);
-
-/// Entries that may wait for the disk: a minute and more of a lively run.
-const ENTRIES: usize = 4096;
-/// Bytes of output that may wait for the disk.
-const OUTPUT_BYTES: usize = 8 << 20;
-
-/// What is handed over.
-pub enum Entry {
-    /// Output, as relayed, and how many bytes were lost before it.
-    Output(Vec<u8>, u64),
-    /// One tick.
-    Sample(Box<Sample>),
-    /// Something that happened.
-    Event(Logged),
-    /// What the driver says is there, and which of it is watched.
-    Gpus(Box<(Inventory, Vec<GpuInfo>)>),
-    /// How well the job can be told from others.
-    Attribution(String),
-    /// The work tree's state.
-    Git(GitState),
-    /// What `act` found out about a finding.
-    Evidence(Box<(String, Evidence)>),
-    /// A sentence for the summary.
-    Problem(String),
-    /// Somebody asked the run to end.
-    Cancelling,
-    /// The end: nothing comes after it.
-    Final(Box<Final>),
-}
-
-/// How it ended.
-pub struct Final {
-    /// The child's end and what it means.
-    pub end: End,
-    /// When.
-    pub ended: Stamp,
-    /// Where training stood.
-    pub progress: ProgressState,
-    /// Processes that outlived the child.
-    pub leftovers: Vec<Leftover>,
-}
-
-/// The desk on which things are laid for the scribe.
-#[derive(Clone)]
-pub struct Desk {
-    entries: SyncSender<Entry>,
-    /// Bytes of output that wait.
-    held: Arc<AtomicUsize>,
-    /// Samples and events that found the desk full.
-    lost: Arc<AtomicU64>,
-    /// Bytes of output that are lost and not said yet.
-    lost_output: Arc<AtomicU64>,
-}
-
-impl Desk {
-    /// A desk and the scribe's side of it.
-    pub fn new() -> (Self, Tray) {
-        let (entries, inbox) = sync_channel(ENTRIES);
-        let held = Arc::new(AtomicUsize::new(0));
-        let (lost, lost_output) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
-        let desk = Self {
-            entries,
-            held: Arc::clone(&held),
-            lost: Arc::clone(&lost),
-            lost_output: Arc::clone(&lost_output),
-        };
-        (
-            desk,
-            Tray {
-                inbox,
-                held,
-                lost,
-                lost_output,
-            },
-        )
-    }
-
-    /// Output, as relayed, before which so many bytes were lost already. What finds no place
-    /// here within `patience` (None: at once) counts as lost before the next that does.
-    pub fn output(&self, bytes: Vec<u8>, lost_before: u64, patience: Option<Duration>) {
-        let n = bytes.len();
-        let until = patience.map(|patience| Instant::now() + patience);
-        while self.held.load(Ordering::Relaxed) + n > OUTPUT_BYTES
-            && until.is_some_and(|until| Instant::now() < until)
-        {
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        let held = self.held.fetch_add(n, Ordering::Relaxed) + n;
-        let lost = lost_before + self.lost_output.swap(0, Ordering::Relaxed);
-        if held <= OUTPUT_BYTES && self.entries.try_send(Entry::Output(bytes, lost)).is_ok() {
-            return;
-        }
-        self.held.fetch_sub(n, Ordering::Relaxed);
-        self.output_lost(lost + n as u64);
-    }
-
-    /// So many bytes of output are missing from here on.
-    pub fn output_lost(&self, n: u64) {
-        self.lost_output.fetch_add(n, Ordering::Relaxed);
-    }
-
-    /// Something happened.
-    pub fn event(&self, stamp: Stamp, event: Event) {
-        self.put(Entry::Event(Logged { stamp, event }));
-    }
-
-    /// Anything else.
-    pub fn put(&self, entry: Entry) {
-        if let Err(TrySendError::Full(_)) = self.entries.try_send(entry) {
-            self.lost.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
-
-/// The scribe's side of the desk.
-pub struct Tray {
-    inbox: Receiver<Entry>,
-    held: Arc<AtomicUsize>,
-    lost: Arc<AtomicU64>,
-    lost_output: Arc<AtomicU64>,
-}
 
 /// What to say at the end; there before the last slow steps, and readable by others.
 pub type LastWords = Arc<Mutex<Option<String>>>;

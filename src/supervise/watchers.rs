@@ -27,13 +27,14 @@ use crate::tell::{Channels, Edges, Happening, Outbox, RunFacts, Teller};
 use super::alarm::{Alarm, Job};
 use super::beside::Beside;
 use super::clock::RunClock;
+use super::desk::{Desk, Entry, Final, Tray};
 use super::digest::Digest;
 use super::follow::Follower;
 use super::prepare::Prepared;
 use super::progress::Progress;
 use super::ring::Ring;
 use super::sampler::{Sampler, Setup};
-use super::scribe::{Desk, Entry, Final, LastWords, Scribe, TELLING, Tray};
+use super::scribe::{LastWords, Scribe, TELLING};
 use super::state::End;
 
 /// How long the end waits for the last of the output to be read.
