@@ -106,6 +106,11 @@ impl Progress {
         self.size.swap(both, Ordering::Relaxed) != both
     }
 
+    /// Whether what was delivered last has no newline behind it: perhaps a prompt.
+    pub fn mid_line(&self) -> bool {
+        self.last_byte.load(Ordering::Relaxed) != b'\n'
+    }
+
     /// Bytes delivered so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)

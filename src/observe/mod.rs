@@ -3,6 +3,7 @@
 //! Owns reading `/proc` and cgroups, under a root that tests replace. I/O only: it judges
 //! nothing. May use `model`, `nvml` and `sys`.
 
+mod asking;
 mod cgroup;
 #[cfg(test)]
 mod fake;
@@ -18,6 +19,7 @@ mod totals;
 mod tree;
 mod walk;
 
+pub use asking::asks;
 pub use git::git_state;
 pub use host::{HostReader, HostTick, cgroup_root};
 pub use proc_fs::{ProcFs, ProcessId};

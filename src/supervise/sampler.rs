@@ -10,11 +10,11 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::EventFd;
 
 use crate::launch::relay;
-use crate::model::{Event, GpuChange, GpuInfo, GpuSample, Inventory, Sample, Stamp};
+use crate::model::{Event, GpuChange, GpuInfo, GpuSample, Inventory, ProcessChange, Sample, Stamp};
 use crate::nvml::attribute;
 use crate::nvml::health::Health;
 use crate::nvml::protocol::{FromHelper, Watched};
-use crate::observe::{HostReader, JobTick, JobTree, ProcFs, cgroup_root};
+use crate::observe::{HostReader, JobTick, JobTree, ProcFs, asks, cgroup_root};
 use crate::report::Leftover;
 use crate::sys::streams::standard;
 
@@ -36,6 +36,8 @@ const LEAST_SLACK: Duration = Duration::from_millis(300);
 const SILENCE: Duration = Duration::from_secs(4);
 /// So many changes of processes a tick are told one by one; a build forks thousands.
 const MOST_CHANGES: usize = 64;
+/// So many of the job's processes are asked whether they wait at a terminal.
+const MOST_ASKED: usize = 16;
 /// A reader that takes nothing for this long is worth a line.
 const BLOCKED: Duration = Duration::from_secs(5);
 
@@ -79,6 +81,10 @@ pub struct Setup {
 pub struct Sampler {
     setup: Setup,
     tree: JobTree,
+    /// For looks at single processes.
+    proc: ProcFs,
+    /// Who waits for somebody at a terminal.
+    asking: Option<u32>,
     host: HostReader,
     health: Health,
     drift: Drift,
@@ -101,6 +107,8 @@ impl Sampler {
         let host = HostReader::new(ProcFs::default(), cgroup_root(), None);
         Self {
             tree,
+            proc: ProcFs::default(),
+            asking: None,
             host,
             health: Health::new(),
             drift: Drift::default(),
@@ -333,6 +341,7 @@ impl Sampler {
         events.extend(host.event());
         events.extend(self.drift.look());
         events.extend(self.blocked_reader());
+        events.extend(self.who_asks(&job.pids));
         // What is new at this look is known when its numbers are judged.
         self.tell(&sample.stamp, events);
         self.setup.desk.put(Entry::Sample(Box::new(sample)));
@@ -348,6 +357,35 @@ impl Sampler {
         let ours = own.iter().copied().chain(self.setup.beside_pid).collect();
         self.tree.set_ours(ours);
         self.tree.tick(since_last_s)
+    }
+
+    /// A process that has begun, or ceased, to wait for somebody at a terminal.
+    fn who_asks(&mut self, job: &BTreeSet<u32>) -> Vec<Event> {
+        let prompted = self.setup.relays.iter().any(|relay| relay.mid_line());
+        let now = job
+            .iter()
+            .take(MOST_ASKED)
+            .copied()
+            .find(|pid| asks(&mut self.proc, *pid, prompted));
+        let before = std::mem::replace(&mut self.asking, now);
+        if before == now {
+            return Vec::new();
+        }
+        let change = |pid: Option<u32>, change, on: Option<&str>| {
+            pid.map(|pid| Event::Process {
+                pid,
+                ppid: None,
+                name: None,
+                rank: None,
+                change,
+                on: on.map(str::to_owned),
+                code: None,
+                signal: None,
+            })
+        };
+        let ceased = change(before, ProcessChange::Running, None);
+        let begun = change(now, ProcessChange::Blocked, Some("terminal"));
+        ceased.into_iter().chain(begun).collect()
     }
 
     fn blocked_reader(&mut self) -> Option<Event> {

@@ -35,8 +35,17 @@ fn a_debuggers_prompt() {
 
 #[test]
 fn a_question() {
-    let code = "input('Overwrite the checkpoint? [y/N] ')";
-    prompt(&[python(), "-c", code], "[y/N] ", "y\n");
+    // Not a prompt that anybody knows: that the terminal is read tells.
+    for (code, shown) in [
+        ("input('Overwrite the checkpoint? [y/N] ')", "[y/N] "),
+        ("input('What shall the run be called? ')", "called? "),
+        (
+            "import sys; print('name:', end=' ', flush=True); sys.stdin.readline()",
+            "name: ",
+        ),
+    ] {
+        prompt(&[python(), "-c", code], shown, "y\n");
+    }
 }
 
 #[test]
