@@ -137,7 +137,11 @@ fn a_hundred_runs_are_judged_by_another_profile() {
         let runs = found.iter().map(|f| f["run"].as_str().unwrap().to_owned());
         runs.collect()
     };
-    let age = |f: &Value| f["elapsed_s"].as_f64().unwrap() - f["since_s"].as_f64().unwrap();
+    // To the millisecond, as both are written.
+    let age = |f: &Value| {
+        let age = f["elapsed_s"].as_f64().unwrap() - f["since_s"].as_f64().unwrap();
+        (age * 1000.0).round() / 1000.0
+    };
 
     let recorded = judged(&[]);
     assert_eq!((recorded.len(), runs(&recorded)), (COPIES, ids.clone()));
