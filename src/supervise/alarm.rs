@@ -14,7 +14,7 @@ use crate::model::{
 };
 use crate::observe::ProcFs;
 use crate::report::text::clean;
-use crate::tell::{self, Happening, Inlet, RunFacts};
+use crate::tell::{Happening, Inlet, RunFacts};
 
 use super::desk::{Desk, Entry};
 
@@ -29,17 +29,17 @@ pub type Job = Arc<Mutex<BTreeSet<u32>>>;
 /// Whom findings are handed to.
 pub struct Alarm {
     /// What is done about which finding.
-    pub act: ActSettings,
+    act: ActSettings,
     /// The way to the teller, if there is a channel.
-    pub inlet: Inlet,
+    inlet: Inlet,
     /// Where answers are laid.
-    pub desk: Desk,
+    desk: Desk,
     /// Our own processes.
-    pub own: OwnProcesses,
+    own: OwnProcesses,
     /// The job's.
-    pub job: Job,
+    job: Job,
     /// The main one of them.
-    pub main: u32,
+    main: u32,
     tail: VecDeque<u8>,
     moved_s: Option<f64>,
     stood: Option<ProgressState>,
@@ -110,19 +110,9 @@ impl Alarm {
                 Action::Command(argv) => self.command(argv, logged, run_id),
             }
         }
-        self.inlet.tell(Happening::Finding {
-            finding: tell::Finding {
-                name: finding.name.clone(),
-                cause: finding.cause.clone(),
-                because: finding.because.clone(),
-                since_s: finding.since_s,
-                evidence: finding.evidence.clone(),
-                advice: finding.advice.clone(),
-            },
-            severity: finding.severity,
-            state: finding.state,
-            awaits_evidence,
-        });
+        if let Some(happening) = Happening::of_event(&logged.event, awaits_evidence) {
+            self.inlet.tell(happening);
+        }
     }
 
     /// Stacks were collected.

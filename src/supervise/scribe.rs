@@ -321,7 +321,9 @@ impl Scribe {
         self.record.state = last.end.state;
         self.record.exit = last.end.exit;
         self.record.verdict = self.judge.verdict(last.end.outcome, last.end.exit);
-        self.tell_the_end(tray);
+        // Before the alerts: whoever ends us while they are sent finds the run's end.
+        self.write_run();
+        self.tell_the_end(&last.leftovers, tray);
         if let Some(files) = self.files.take()
             && let Err(error) = files.output.finish()
         {
@@ -335,12 +337,12 @@ impl Scribe {
     }
 
     /// The last alerts; what becomes of them is recorded.
-    fn tell_the_end(&mut self, tray: &Tray) {
+    fn tell_the_end(&mut self, leftovers: &[Leftover], tray: &Tray) {
         let Some(teller) = self.teller.take() else {
             return;
         };
         // Whoever waits for the summary isn't kept from it by a slow server.
-        self.say(&[]);
+        self.say(leftovers);
         teller.tell(Happening::Ended(tell::End {
             exit: self.record.exit,
             verdict: self.record.verdict.clone(),
