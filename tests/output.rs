@@ -61,6 +61,27 @@ fn all_bytes_pass_through_a_terminal() {
     );
 }
 
+/// Where nobody would hear of what is seen, nothing stands between.
+#[test]
+fn a_run_that_nobody_hears_about_has_the_very_streams() {
+    let sandbox = Sandbox::new();
+    let show = "readlink /proc/$$/fd/0 /proc/$$/fd/1 /proc/$$/fd/2; kill -TERM $$";
+    let ends = |options: &[&str]| {
+        let file = sandbox.path("out");
+        let inner = sandbox.watched(options, &["sh", "-c", show]);
+        let words = inner.under(&["sh", "-c", r#"exec "$0" "$@" >"$OUT" 2>&1 </dev/null"#]);
+        let ended = words.env("OUT", &file).run();
+        let said = std::fs::read_to_string(&file).unwrap();
+        (ended.signal(), said, file.to_str().unwrap().to_owned())
+    };
+    let (signal, said, file) = ends(&["-q", "--no-record", "--gpus", "none"]);
+    assert_eq!(said, format!("/dev/null\n{file}\n{file}\n"));
+    assert_eq!(signal, Some(libc::SIGTERM));
+    let (signal, said, _) = ends(&["-q", "--gpus", "none"]);
+    assert!(said.contains("pipe:"), "a record holds the output: {said}");
+    assert_eq!(signal, Some(libc::SIGTERM));
+}
+
 #[test]
 fn each_stream_alone_may_be_a_terminal() {
     let show = "for fd in 0 1 2; do test -t $fd && echo \"$fd tty\" >> kinds || echo \"$fd no\" >> kinds; done; \

@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use support::{Listener, Sandbox, Terminal, for_each, group, kill, python, wait_until};
 
-/// The process beside gpuwatch, once it is what it will be for the rest of the run.
+/// The process beside gpuwatch, once it shows whose it is.
 fn helper_of(gpuwatch: i32) -> i32 {
     let mut found = None;
     wait_until("the helper is there", || {
         found = group(group_of(gpuwatch))
             .into_iter()
-            .find(|pid| command_line(*pid).contains("helper --socket"));
+            .find(|pid| command_line(*pid).starts_with("nvml-sentinel "));
         found.is_some()
     });
     found.unwrap()

@@ -16,9 +16,6 @@ pub struct HelperArgs {
     /// A descriptor to hold open a second longer than the supervisor lives.
     #[arg(long)]
     keep: Vec<RawFd>,
-    /// Touch no GPU library: be the sentinel alone.
-    #[arg(long)]
-    no_nvml: bool,
     /// The command that is watched, for `ps` and `pkill -f` alone: what matches the command
     /// matches gpuwatch and this process as well, so that it looks like a signal to all.
     #[arg(last = true)]
@@ -33,5 +30,5 @@ pub fn run(args: &HelperArgs) -> ExitCode {
     let keep = args.keep.iter().map(|fd| helper_io::adopt(*fd));
     // One that isn't there needs no keeping.
     let keep = keep.filter_map(Result::ok).collect();
-    helper::main(socket, keep, !args.no_nvml)
+    helper::main(socket, keep)
 }

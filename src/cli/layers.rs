@@ -37,6 +37,24 @@ pub struct Layers {
 /// # Errors
 /// The first mistake in the first file that has one, or a file that can't be read.
 pub fn load(profile: Option<&str>) -> Result<Layers, ProfileError> {
+    let mut layers = over_default(profile)?;
+    layers.trees.extend(embedded(DEFAULT)?);
+    Ok(layers)
+}
+
+/// As `load`, but without any tree where nothing lies over the embedded default.
+///
+/// # Errors
+/// As of [`load`].
+pub fn brief(profile: Option<&str>) -> Result<Layers, ProfileError> {
+    let mut layers = over_default(profile)?;
+    if !layers.trees.is_empty() {
+        layers.trees.extend(embedded(DEFAULT)?);
+    }
+    Ok(layers)
+}
+
+fn over_default(profile: Option<&str>) -> Result<Layers, ProfileError> {
     let mut trees = Vec::new();
     if let Some(profile) = profile {
         trees.extend(named(profile, None)?);
@@ -52,7 +70,6 @@ pub fn load(profile: Option<&str>) -> Result<Layers, ProfileError> {
         trees.extend(found(&path, Trust::Given)?);
     }
     trees.extend(found(Path::new(MACHINE), Trust::Given)?);
-    trees.extend(embedded(DEFAULT)?);
     let name = profile.unwrap_or(DEFAULT).to_owned();
     Ok(Layers { trees, name })
 }

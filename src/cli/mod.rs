@@ -58,9 +58,22 @@ enum Command {
     Helper(helper::HelperArgs),
 }
 
+/// `gpuwatch run` alone: building all commands takes longer than starting one.
+#[derive(Parser)]
+struct Launcher {
+    #[command(flatten)]
+    run: run::RunArgs,
+}
+
 /// Runs what the command line says.
 pub fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
+    if words.get(1).is_some_and(|word| word == "run")
+        && let Ok(launcher) = Launcher::try_parse_from(&words[1..])
+    {
+        return run::run(launcher.run);
+    }
+    // What is wrong with it is said by the whole.
     match Cli::try_parse_from(&words) {
         Ok(cli) => match cli.command {
             Command::Run(args) => run::run(args),

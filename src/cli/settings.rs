@@ -71,7 +71,7 @@ impl SettingArgs {
             desktop: self.desktop,
         };
         // A variable that is set to nothing is how scripts take one away.
-        let layers = layers::load(self.profile.as_deref().filter(|p| !p.is_empty()))?;
+        let layers = layers::brief(self.profile.as_deref().filter(|p| !p.is_empty()))?;
         resolve::settings(layers.trees, &layers.name, &flags)
     }
 }

@@ -1,8 +1,8 @@
 //! The sentinel: a process in our group that keeps every signal blocked. A signal that waits
 //! there was sent to the group (or to every process of the job), so the child has it too.
 //!
-//! It is forked before the child and later becomes the NVML helper by exec, which keeps both
-//! its mask and what waits behind it.
+//! It is forked before the child. Where GPUs are watched it becomes the NVML helper by exec,
+//! which keeps both its mask and what waits behind it.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -12,17 +12,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
-use nix::poll::{PollFd, PollFlags, poll};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{MsgFlags, send};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::sys::helper_io::adopt;
 use crate::sys::process::{self, continue_with};
 use crate::sys::signals::{self, Mask, consume};
 use crate::sys::spawn::{exec_self, fork_bare};
+use crate::sys::title;
 
 /// Orders of five bytes, understood before the exec: what, and a number.
 const BECOME_HELPER: u8 = b'h';
-const STAND_GUARD: u8 = b'g';
 const CONSUME: u8 = b'c';
 const RELEASE: u8 = b'r';
 const FOLLOW: u8 = b'f';
@@ -73,13 +74,6 @@ impl Sentinel {
         Ok(Arc::clone(&self.socket))
     }
 
-    /// Makes it a helper that touches no driver: as `become_helper`, where no GPU is watched.
-    /// Until then `ps` shows it with our own command line, and `pkill -f` finds us both.
-    pub fn stand_guard(&self) -> io::Result<Arc<OwnedFd>> {
-        self.order(STAND_GUARD, 0)?;
-        Ok(Arc::clone(&self.socket))
-    }
-
     /// Continues it, should somebody have stopped it with the whole group: a continuation of
     /// us alone is one of it as well, or nothing would be taken out of it any more.
     pub fn go_on(&self) {
@@ -107,6 +101,23 @@ impl Sentinel {
     /// Ends it, without the wait for our death. Only before `become_helper`.
     pub fn quit(&self) -> io::Result<()> {
         self.order(QUIT, 0)
+    }
+
+    /// Waits for its end, so long at most, and reaps it.
+    pub fn reap_within(&self, limit: Duration) {
+        let until = Instant::now() + limit;
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        if let Some(ended) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) {
+            let timeout = PollTimeout::try_from(limit).unwrap_or(PollTimeout::ZERO);
+            // Whatever comes of it, what follows looks.
+            let _ = poll(
+                &mut [PollFd::new(ended.as_fd(), PollFlags::POLLIN)],
+                timeout,
+            );
+        }
+        while !process::is_reaped(self.pid) && Instant::now() < until {
+            thread::sleep(Duration::from_micros(500));
+        }
     }
 
     fn order(&self, what: u8, number: i32) -> io::Result<()> {
@@ -144,6 +155,9 @@ fn pending_in(status: &str, signal: i32) -> Option<bool> {
 fn serve(mut socket: UnixStream, keep: &[RawFd], command: &[OsString]) -> i32 {
     Mask::full().set();
     process::call_us(process::HELPER_NAME);
+    let program = process::HELPER_NAME.to_string_lossy().into_owned().into();
+    let words: Vec<OsString> = [program].into_iter().chain(command.to_vec()).collect();
+    title::show(&words);
     let mut followed = None;
     loop {
         if let Some(child) = followed {
@@ -167,8 +181,8 @@ fn serve(mut socket: UnixStream, keep: &[RawFd], command: &[OsString]) -> i32 {
             }
             RELEASE => drop(adopt(number)),
             FOLLOW => followed = u32::try_from(number).ok().filter(|pid| *pid != 0),
-            what => {
-                let error = become_helper(&socket, keep, command, what == STAND_GUARD);
+            _ => {
+                let error = become_helper(&socket, keep, &words);
                 return outlive(socket, &error);
             }
         }
@@ -183,25 +197,15 @@ fn follow(socket: &UnixStream, child: u32) {
     }
 }
 
-fn become_helper(
-    socket: &UnixStream,
-    keep: &[RawFd],
-    command: &[OsString],
-    no_nvml: bool,
-) -> io::Error {
-    // Its command line must not hold our own name either.
-    let program = process::HELPER_NAME.to_string_lossy().into_owned().into();
-    let mut args: Vec<OsString> = vec![program, "helper".into(), "--socket".into()];
+fn become_helper(socket: &UnixStream, keep: &[RawFd], words: &[OsString]) -> io::Error {
+    let mut args: Vec<OsString> = vec![words[0].clone(), "helper".into(), "--socket".into()];
     args.push(socket.as_raw_fd().to_string().into());
     for fd in keep {
         args.push("--keep".into());
         args.push(fd.to_string().into());
     }
-    if no_nvml {
-        args.push("--no-nvml".into());
-    }
     args.push("--".into());
-    args.extend_from_slice(command);
+    args.extend_from_slice(&words[1..]);
     let mut pass = keep.to_vec();
     pass.push(socket.as_raw_fd());
     exec_self(&args, &pass)

@@ -32,9 +32,8 @@ const FOLLOW_EVERY: Duration = Duration::from_millis(200);
 /// once and without handlers, because those of an NVIDIA library can hang.
 ///
 /// `socket` is connected to the supervisor. `keep` are descriptors that are never read, only
-/// held open a second longer than the supervisor lives. With `nvml` false no library is
-/// touched: the process is the sentinel alone.
-pub fn main(socket: OwnedFd, keep: Vec<OwnedFd>, nvml: bool) -> ! {
+/// held open a second longer than the supervisor lives.
+pub fn main(socket: OwnedFd, keep: Vec<OwnedFd>) -> ! {
     // Inherited already where the launcher starts us; a second time costs nothing.
     let _ = SigSet::all().thread_block();
     // Started as /proc/self/exe it would be called "exe" by `ps` and `top`.
@@ -43,9 +42,7 @@ pub fn main(socket: OwnedFd, keep: Vec<OwnedFd>, nvml: bool) -> ! {
     std::panic::set_hook(Box::new(|_| {}));
     let socket = Arc::new(socket);
     let desk = Arc::new(Desk::new(Arc::clone(&socket)));
-    if nvml {
-        watch(&desk);
-    }
+    watch(&desk);
     let mut inbox = Inbox::new(Arc::clone(&socket));
     let mut duties = Duties {
         keep,

@@ -56,14 +56,16 @@ pub struct Resolved {
     pub unheeded: Vec<String>,
 }
 
-/// The settings of merged `layers`, strongest first, under the flags.
+/// The settings of merged `layers`, strongest first, under the flags; without any layer those of
+/// the embedded default.
 ///
 /// # Errors
 /// The first mistake of the profiles.
 pub fn settings(layers: Vec<Node>, name: &str, flags: &Flags) -> Result<Resolved, ProfileError> {
-    let merged = profile::layer::merge(layers)
-        .ok_or_else(|| ProfileError::general("there is no profile at all"))?;
-    let profile = profile::profile(&merged)?;
+    let profile = match profile::layer::merge(layers) {
+        Some(merged) => profile::profile(&merged)?,
+        None => profile::embedded_default(),
+    };
     let unheeded = unheeded(&profile);
     let mut resolved = Resolved {
         profile: name.to_owned(),

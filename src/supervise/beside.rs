@@ -39,16 +39,6 @@ impl Beside {
         Ok(())
     }
 
-    /// Makes it a helper that leaves the driver alone, once.
-    pub fn stand_guard(&self) -> std::io::Result<()> {
-        let mut helper = self.helper();
-        if helper.is_none() {
-            let socket = self.sentinel.stand_guard()?;
-            *helper = Some(HelperLink::shared(socket));
-        }
-        Ok(())
-    }
-
     /// We go on alone: so must it, and the signal that did it isn't one of the group's.
     pub fn go_on(&self) {
         self.sentinel.go_on();

@@ -1,8 +1,12 @@
 //! The run's clock: the edge at which wall and monotonic time are read, together.
 
+use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+use std::{env, fs};
 
-use jiff::{SignedDuration, ZonedDateTime};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, ZonedDateTime};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::model::{Event, Stamp};
@@ -37,7 +41,7 @@ impl RunClock {
     /// An instant of the past. Its wall time is now's, moved back.
     pub fn at(&self, when: Instant) -> Stamp {
         let ago = SignedDuration::try_from(when.elapsed()).unwrap_or_default();
-        let wall = ZonedDateTime::now().saturating_sub(ago);
+        let wall = zoned_now().saturating_sub(ago);
         Stamp {
             time: rfc3339(&wall),
             elapsed_s: self.elapsed_s(when),
@@ -54,7 +58,34 @@ impl RunClock {
 
 /// The wall time, RFC 3339 with milliseconds and the local offset.
 pub fn wall_now() -> String {
-    rfc3339(&ZonedDateTime::now())
+    rfc3339(&zoned_now())
+}
+
+fn zoned_now() -> ZonedDateTime {
+    static ZONE: OnceLock<TimeZone> = OnceLock::new();
+    let zone = ZONE.get_or_init(|| zone_file().unwrap_or_else(TimeZone::system));
+    Timestamp::now().to_zoned_datetime(zone.clone())
+}
+
+/// The local time zone from the one file that says it (tzset(3)). jiff would first list the
+/// whole zone database for a name that nobody asks for, which costs as much as our start.
+fn zone_file() -> Option<TimeZone> {
+    let path = match env::var_os("TZ") {
+        None => PathBuf::from("/etc/localtime"),
+        Some(zone) => {
+            let zone = zone.to_str()?;
+            named_zone(Path::new(zone.strip_prefix(':').unwrap_or(zone)))?
+        }
+    };
+    TimeZone::tzif("", &fs::read(path).ok()?).ok()
+}
+
+/// None for a name that leads out of the database, or is none: those are left to jiff.
+fn named_zone(name: &Path) -> Option<PathBuf> {
+    let mut parts = name.components().peekable();
+    parts.peek()?;
+    let inside = parts.all(|part| matches!(part, Component::Normal(_)));
+    (inside || name.is_absolute()).then(|| Path::new("/usr/share/zoneinfo").join(name))
 }
 
 fn rfc3339(time: &ZonedDateTime) -> String {

@@ -23,7 +23,7 @@ pub enum Entry {
     /// One tick.
     Sample(Box<Sample>),
     /// Something that happened.
-    Event(Logged),
+    Event(Box<Logged>),
     /// What the driver says is there, and which of it is watched.
     Gpus(Box<(Inventory, Vec<GpuInfo>)>),
     /// How well the job can be told from others.
@@ -113,7 +113,7 @@ impl Desk {
 
     /// Something happened.
     pub fn event(&self, stamp: Stamp, event: Event) {
-        self.put(Entry::Event(Logged { stamp, event }));
+        self.put(Entry::Event(Box::new(Logged { stamp, event })));
     }
 
     /// Anything else.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::launch::signals::Arrivals;
 use crate::launch::streams::Streams;
-use crate::model::{Switch, TellSettings};
+use crate::model::{Action, Switch, TellSettings};
 use crate::plan::env::{self, Chosen, EnvChange, EnvInputs, RecordPaths};
 use crate::plan::{argv, run_name};
 use crate::record::{RecordError, RunDir, root_for_writing, run_dir, run_id};
@@ -19,6 +19,18 @@ use super::beside::Beside;
 use super::clock::wall_now;
 use super::placement::{self, Placement, Unplaced};
 use super::request::{Ending, Refused, Request};
+
+/// What a run shall be, and what is known of it so far.
+pub struct Asked {
+    /// What was asked for.
+    pub request: Request,
+    /// Whom alerts go to.
+    pub channels: Channels,
+    /// Whether anybody hears of what would be seen.
+    pub heard: bool,
+    /// What went wrong so far, for the summary.
+    pub notes: Vec<String>,
+}
 
 /// Everything that a start needs.
 pub struct Prepared {
@@ -36,6 +48,8 @@ pub struct Prepared {
     pub placement: Placement,
     /// Whom alerts go to.
     pub channels: Channels,
+    /// Whether anybody hears of what is seen; else nothing is looked at.
+    pub heard: bool,
     /// What went wrong so far, for the summary.
     pub notes: Vec<String>,
 }
@@ -59,18 +73,22 @@ impl From<Unplaced> for Unstarted {
 
 /// Prepares a run.
 pub fn prepare(
-    request: Request,
+    asked: Asked,
     streams: &Streams,
     beside: Option<&Beside>,
     arrivals: &Arrivals,
-    mut notes: Vec<String>,
 ) -> Result<Prepared, Unstarted> {
+    let Asked {
+        request,
+        channels,
+        heard,
+        mut notes,
+    } = asked;
     let name = request
         .name
         .clone()
         .unwrap_or_else(|| run_name(&request.argv));
     notes.extend(unheeded(&request));
-    let channels = channels(&request).map_err(Unstarted::Refused)?;
     // Wrong places are refused before anybody waits for a driver.
     let (id, dir) = record_place(&request, &name, &mut notes).map_err(Unstarted::Refused)?;
     match placement::place(&request, beside, arrivals) {
@@ -90,6 +108,7 @@ pub fn prepare(
                 env,
                 placement,
                 channels,
+                heard,
                 notes,
             })
         }
@@ -100,8 +119,16 @@ pub fn prepare(
     }
 }
 
+/// Whether anything that is seen of this run can reach anybody: a record, the summary, a
+/// channel, a command on a finding. If not there is no reason to look.
+pub fn is_heard(request: &Request, channels: &Channels) -> bool {
+    let mut actions = request.settings.act.0.values().flatten();
+    let acts = actions.any(|action| matches!(action, Action::Command(_)));
+    request.record || !request.quiet || !channels.is_empty() || acts
+}
+
 /// Whom alerts go to. Inside another run nobody: the outer one tells.
-fn channels(request: &Request) -> Result<Channels, Refused> {
+pub fn channels(request: &Request) -> Result<Channels, Refused> {
     let nested = std::env::var_os("GPUWATCH_RUN_ID").is_some();
     let settings = request.settings.tell.clone();
     let told = if nested {

@@ -155,8 +155,6 @@ impl Sampler {
         if self.setup.watch == Watch::Nothing {
             // Nobody is told of readings that nobody asked for.
             self.setup.said_unwatched = true;
-            // One that can't is still a sentinel.
-            let _ = self.setup.beside.as_ref().map(|b| b.stand_guard());
             return;
         }
         let started = self

@@ -140,7 +140,7 @@ impl Scribe {
                 self.write("output.log", |files| files.output.write(&bytes));
             }
             Entry::Sample(sample) => self.sample(&sample),
-            Entry::Event(logged) => self.event(logged),
+            Entry::Event(logged) => self.event(*logged),
             Entry::Gpus(found) => self.gpus(*found),
             Entry::Attribution(text) => self.record.attribution = Some(text),
             Entry::Git(git) => self.record.git = Some(git),

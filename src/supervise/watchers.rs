@@ -94,28 +94,45 @@ pub struct Watchers {
 }
 
 impl Watchers {
-    /// Starts them. A thread that can't be had costs what it would have done, never the run.
-    pub fn start(prepared: Prepared, watching: Watching, bells: Bells) -> Self {
-        let (desk, tray) = Desk::new();
-        let mut watchers = Self {
-            clock: watching.clock.clone(),
-            desk: desk.clone(),
+    /// Nobody: of a run that nobody hears about.
+    pub fn none(clock: RunClock, bells: Bells) -> Self {
+        Self::new(clock, Desk::new().0, bells, None, LAST_WORDS)
+    }
+
+    fn new(
+        clock: RunClock,
+        desk: Desk,
+        bells: Bells,
+        dir: Option<PathBuf>,
+        patience: Duration,
+    ) -> Self {
+        Self {
+            clock,
+            desk,
             bells,
             progress: Progress::default(),
             samples: false,
             writes: false,
             end: Arc::default(),
             words: LastWords::default(),
-            dir: prepared.dir.as_ref().map(|dir| dir.path().to_owned()),
+            dir,
             own: Arc::default(),
             hurry: Arc::default(),
             job: Job::default(),
-            patience: if prepared.channels.is_empty() {
-                LAST_WORDS
-            } else {
-                LAST_WORDS + TELLING
-            },
+            patience,
+        }
+    }
+
+    /// Starts them. A thread that can't be had costs what it would have done, never the run.
+    pub fn start(prepared: Prepared, watching: Watching, bells: Bells) -> Self {
+        let (desk, tray) = Desk::new();
+        let dir = prepared.dir.as_ref().map(|dir| dir.path().to_owned());
+        let patience = if prepared.channels.is_empty() {
+            LAST_WORDS
+        } else {
+            LAST_WORDS + TELLING
         };
+        let mut watchers = Self::new(watching.clock.clone(), desk.clone(), bells, dir, patience);
         watchers.log(Event::Started {
             pid: watching.child,
         });

@@ -20,7 +20,7 @@ use crate::sys::spawn::Unspawned;
 
 use super::beside::Beside;
 use super::clock::RunClock;
-use super::prepare::{self, Prepared};
+use super::prepare::{self, Asked, Prepared};
 use super::ring::Ring;
 use super::say::say;
 use super::state::{Action, Happening, Reach, State};
@@ -52,7 +52,13 @@ pub fn run(request: Request) -> Result<Ending, Refused> {
     let arrivals = Arrivals::new(&taken.without(libc::SIGTTOU), inherited)
         .map_err(|e| Refused::own(format!("can't read signals: {e}; close some descriptors")))?;
 
-    let streams = Streams::arrange(&request.argv);
+    let channels = prepare::channels(&request)?;
+    let heard = prepare::is_heard(&request, &channels);
+    let streams = if heard {
+        Streams::arrange(&request.argv)
+    } else {
+        Streams::inherited()
+    };
     notes.extend(streams.unwatched.clone());
     let kept: Vec<RawFd> = streams.sources.iter().map(|s| s.read.as_raw_fd()).collect();
     let beside = Sentinel::start(&kept, &request.argv)
@@ -62,7 +68,13 @@ pub fn run(request: Request) -> Result<Ending, Refused> {
     let launch = Launch::ready(streams, beside, &mut notes)
         .map_err(|e| Refused::own(format!("can't start: {e}; close some descriptors")))?;
     let beside = launch.beside.as_deref();
-    match prepare::prepare(request, &launch.streams, beside, &arrivals, notes) {
+    let asked = Asked {
+        request,
+        channels,
+        heard,
+        notes,
+    };
+    match prepare::prepare(asked, &launch.streams, beside, &arrivals) {
         Ok(prepared) => launch.start(prepared, arrivals, inherited),
         Err(prepare::Unstarted::Refused(refused)) => Err(refused),
         Err(prepare::Unstarted::Signal(signal)) => Ok(Ending::Signal(signal)),
@@ -161,7 +173,11 @@ impl Launch {
             relays: relays.progress(),
             beside: beside.clone(),
         };
-        let watchers = Watchers::start(prepared, watching, bells);
+        let watchers = if prepared.heard {
+            Watchers::start(prepared, watching, bells)
+        } else {
+            Watchers::none(watching.clock, bells)
+        };
         // What it prints comes after its start in the record too.
         relays.begin();
         let run = Run {
@@ -367,10 +383,7 @@ impl Run {
         if let Some(beside) = &self.beside {
             beside.dismiss();
             // Our caller may be a PID 1 that doesn't reap. One that hangs is left behind.
-            let until = Instant::now() + DISMISSED_WITHIN;
-            while !process::is_reaped(beside.sentinel().pid()) && Instant::now() < until {
-                std::thread::sleep(Duration::from_micros(500));
-            }
+            beside.sentinel().reap_within(DISMISSED_WITHIN);
         }
         match exit {
             Exit {

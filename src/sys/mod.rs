@@ -11,3 +11,4 @@ pub mod process;
 pub mod signals;
 pub mod spawn;
 pub mod streams;
+pub mod title;

@@ -25,36 +25,23 @@ fn pending(pid: u32) -> u64 {
 #[test]
 fn signals_show_as_pending_until_they_are_consumed() {
     let driver = FakeDriver::new(&at_work());
-    for more in [&["--no-nvml"][..], &[]] {
-        let mut helper = Helper::start_with(&driver, &[], more, Stdio::null());
-        let pid = helper.child.id();
-        wait_until("all signals are blocked", || {
-            fs::read_to_string(format!("/proc/{pid}/status"))
-                .unwrap()
-                .contains("SigBlk:\tfffffffe7ffbfeff")
+    let mut helper = Helper::start_with(&driver, &[], &[], Stdio::null());
+    let pid = helper.child.id();
+    wait_until("all signals are blocked", || {
+        fs::read_to_string(format!("/proc/{pid}/status"))
+            .unwrap()
+            .contains("SigBlk:\tfffffffe7ffbfeff")
+    });
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+        kill(Pid::from_raw(pid as i32), signal).unwrap();
+        let bit = 1 << (signal as i32 - 1);
+        wait_until("it is pending", || pending(pid) & bit != 0);
+        helper.say(&ToHelper::Consume {
+            signal: signal as i32,
         });
-        for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
-            kill(Pid::from_raw(pid as i32), signal).unwrap();
-            let bit = 1 << (signal as i32 - 1);
-            wait_until("it is pending", || pending(pid) & bit != 0);
-            helper.say(&ToHelper::Consume {
-                signal: signal as i32,
-            });
-            wait_until("it is consumed", || pending(pid) & bit == 0);
-        }
-        helper.say(&ToHelper::Bye);
-        helper.ends();
+        wait_until("it is consumed", || pending(pid) & bit == 0);
     }
-}
-
-#[test]
-fn a_sentinel_alone_touches_no_library() {
-    let driver = FakeDriver::new(&at_work());
-    let mut helper = Helper::start_with(&driver, &[], &["--no-nvml"], Stdio::null());
-    helper.say(&ToHelper::Consume { signal: 10 });
-    let maps = fs::read_to_string(format!("/proc/{}/maps", helper.child.id())).unwrap();
-    assert!(!maps.contains("fake_nvml"));
-    assert!(helper.heard.is_empty());
+    helper.say(&ToHelper::Bye);
     helper.ends();
 }
 

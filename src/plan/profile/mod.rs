@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use builtin::{BUILT_IN, DEFAULT, built_in};
+pub use builtin::{BUILT_IN, DEFAULT, built_in, embedded_default};
 pub use channel::channel_for;
 pub use error::ProfileError;
 pub use layer::Layer;

@@ -16,9 +16,14 @@ use super::{
     Choose, End, Env, Gate, Gpus, Leftovers, Pattern, Profile, Progress, Record, Restart, Variable,
 };
 use crate::model::names::FINDINGS;
-use crate::model::{ActSettings, Action, FindingSettings, JudgeSettings, Limit, Rule, Severity};
+use crate::model::{
+    ActSettings, Action, FindingSettings, JudgeSettings, Limit, Rule, Severity, TellSettings,
+};
 use crate::plan::expression::{self, Names, Scope};
 use crate::plan::nearest::suggestion;
+
+/// Time between two samples.
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// What a compiled pattern may take, in bytes.
 const MAX_PATTERN: usize = 1 << 20;
@@ -49,6 +54,24 @@ pub fn profile(tree: &Node) -> Result<Profile, ProfileError> {
         record: record(tree.get("record"))?,
         end: end(tree.get("end"), &names, &known)?,
     })
+}
+
+/// What holds where no profile says anything.
+pub fn unwritten() -> Profile {
+    let findings = FINDINGS.iter();
+    let judge = findings.map(|name| ((*name).to_owned(), FindingSettings::default()));
+    Profile {
+        env: Env::default(),
+        gpus: Gpus::default(),
+        interval: INTERVAL,
+        progress: Progress::default(),
+        judge: JudgeSettings(judge.collect()),
+        rules: Vec::new(),
+        tell: TellSettings::default(),
+        act: ActSettings::default(),
+        record: Record::default(),
+        end: End::default(),
+    }
 }
 
 fn at(node: &Node, path: impl Into<String>) -> impl FnOnce(String) -> ProfileError {
@@ -149,7 +172,7 @@ fn gpus(node: Option<&Node>) -> Result<Gpus, ProfileError> {
 fn interval(node: Option<&Node>) -> Result<Duration, ProfileError> {
     const PATH: &str = "sample.interval";
     let Some(node) = node else {
-        return Ok(Duration::from_secs(1));
+        return Ok(INTERVAL);
     };
     let interval = values::duration(node).map_err(at(node, PATH))?;
     if interval < Duration::from_millis(100) || interval > Duration::from_secs(3600) {
