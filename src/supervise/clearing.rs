@@ -175,7 +175,7 @@ impl Clearing {
             for who in self.ladder.left() {
                 if let Some(member) = self.members.get_mut(&who) {
                     member.is_told = true;
-                    let why = "it doesn't end on KILL".to_owned();
+                    let why = "it waits in the kernel, KILL or not".to_owned();
                     member.stuck.get_or_insert(why);
                 }
             }

@@ -161,7 +161,7 @@ impl Stopper {
         }
         if lives.is_some() && self.ladder.is_over() {
             self.given_up = true;
-            let why = why.unwrap_or_else(|| "it doesn't end on KILL".to_owned());
+            let why = why.unwrap_or_else(|| "it waits in the kernel, KILL or not".to_owned());
             let pid = self.main.pid;
             watchers.problem(format!("the command (PID {pid}) can't be ended: {why}"));
             happened.push(Happening::Unkillable);
