@@ -8,6 +8,8 @@
 
 mod support;
 
+use std::os::unix::process::ExitStatusExt;
+
 use support::{Listener, Sandbox, Terminal, alive, content, for_each, kill, wait_until};
 
 const INT: u8 = libc::SIGINT as u8;
@@ -101,7 +103,6 @@ fn a_key_at_the_terminal_is_followed_by_it_too() {
     let mut listener = Listener::start_on(&mut terminal, &sandbox, &job);
     terminal.send("\x03");
     let status = listener.live.wait();
-    use std::os::unix::process::ExitStatusExt;
     assert_eq!(status.signal(), Some(libc::SIGKILL));
     assert_eq!(listener.arrived(), [INT]);
     assert_eq!(sandbox.record().json()["state"], "cancelled");

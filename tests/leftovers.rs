@@ -341,7 +341,9 @@ fn one_of_another_user_is_named_and_the_end_comes() {
     words.push(script);
     let ended = sandbox.direct(&words).cwd(std::path::Path::new("/")).run();
     let left = running("sleep 1037001");
-    left.iter().for_each(|pid| kill(*pid, libc::SIGKILL));
+    for pid in &left {
+        kill(*pid, libc::SIGKILL);
+    }
     assert_eq!(left.len(), 1, "it lives on: {}", ended.err());
     assert_eq!(ended.code(), Some(3), "{}", ended.err());
     let named = format!("(PID {}): Operation not permitted", left[0]);

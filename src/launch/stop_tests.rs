@@ -209,7 +209,9 @@ proptest! {
         asked in 0_usize..3,
     ) {
         let mut world = World::default();
-        natures.into_iter().for_each(|nature| world.born(nature));
+        for nature in natures {
+            world.born(nature);
+        }
         let mut ladder = Ladder::new(grace.map(ms));
         let mut first: BTreeMap<ProcessId, u64> = BTreeMap::new();
         for who in world.living.keys().take(asked) {

@@ -32,12 +32,15 @@ const PASSING: Duration = Duration::from_millis(500);
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// The same, where nobody is in a hurry.
 const WAIT_EVERY: Duration = Duration::from_secs(1);
+/// What happens so soon after a look is looked at together.
+const TOGETHER: Duration = Duration::from_millis(5);
 /// A program of ours is started within about this.
 const STARTING: Duration = Duration::from_millis(10);
 /// So much of a command is shown.
 const SHOWN: usize = 60;
 
 /// One of them.
+#[derive(Default)]
 struct Member {
     command: String,
     /// It was signalled, or waited for long enough to be worth a word.
@@ -54,6 +57,7 @@ pub struct Clearing {
     ladder: Ladder,
     members: BTreeMap<ProcessId, Member>,
     alive: BTreeSet<ProcessId>,
+    looked: Duration,
     next: Duration,
     /// Bytes relayed, and when these were so many first.
     relayed: (u64, Duration),
@@ -71,6 +75,7 @@ impl Clearing {
             ladder: Ladder::new(Some(grace)),
             members: BTreeMap::new(),
             alive: BTreeSet::new(),
+            looked: now,
             next: now,
             relayed: (0, now),
             lingers: true,
@@ -88,6 +93,11 @@ impl Clearing {
         self.next = now;
     }
 
+    /// Nothing more is done.
+    pub fn stop(&mut self) {
+        self.is_over = true;
+    }
+
     /// When it has to look at the latest.
     pub fn next(&self) -> Option<Duration> {
         (!self.is_over).then_some(self.next)
@@ -102,9 +112,14 @@ impl Clearing {
         now: Duration,
         changed: bool,
     ) -> bool {
-        if self.is_over || (now < self.next && !changed) {
+        if changed {
+            // A crowd of orphans that end is one look, not a thousand.
+            self.next = self.next.min(self.looked + TOGETHER);
+        }
+        if self.is_over || now < self.next {
             return false;
         }
+        self.looked = now;
         let main = self.main;
         let found = watchers.apart_from_own(|own| leftovers(main, own));
         let Some(found) = found else {
@@ -146,11 +161,11 @@ impl Clearing {
         self.alive = found.iter().map(|left| left.id).collect();
         let stays = self.how == Clear::Wait && now >= self.since + PASSING;
         for left in found {
-            let member = self.members.entry(left.id).or_insert_with(|| Member {
-                command: command_of(left),
-                is_told: false,
-                stuck: None,
-            });
+            let member = self.members.entry(left.id).or_default();
+            // It may have been seen on the way to its program.
+            if member.command.is_empty() || left.state != ProcessState::Disk {
+                member.command = command_of(left);
+            }
             member.is_told |= stays;
         }
     }

@@ -79,13 +79,21 @@ impl Stopper {
     pub fn clear(&mut self, how: Clear) {
         let now = self.now();
         let grace = self.settings.grace_of_leftovers();
-        let in_hurry = self.time_is_up || self.cause == Some("time-limit");
+        // Whoever wants the end doesn't wait for those who might end by themselves.
+        let in_hurry = self.cause.is_some() || self.time_is_up;
         let main = self.main;
         let clearing = self
             .clearing
             .get_or_insert_with(|| Clearing::new(main, grace, now));
         clearing.go_on(how, in_hurry, now);
         self.is_due = true;
+    }
+
+    /// Whoever is left now stays.
+    pub fn enough(&mut self) {
+        if let Some(clearing) = &mut self.clearing {
+            clearing.stop();
+        }
     }
 
     /// What became of processes that were waited for or signalled, and are to be named.

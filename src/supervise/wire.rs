@@ -386,8 +386,12 @@ impl Run {
             Action::TimeOut => self.stopper.time_out(),
             Action::Clear(how) => self.stopper.clear(how),
             Action::Log(event) => self.watchers.log(event),
-            Action::Drain => self.relays.drain(),
+            Action::Drain => {
+                self.stopper.enough();
+                self.relays.drain();
+            }
             Action::Finish(end) => {
+                self.stopper.enough();
                 self.finishing = Some(Instant::now());
                 let at = self.ended.unwrap_or_else(Instant::now);
                 self.watchers.finish(end, at, self.stopper.handled());
