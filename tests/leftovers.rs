@@ -332,7 +332,7 @@ fn one_of_another_user_is_named_and_the_end_comes() {
     let sandbox = Sandbox::new();
     let script = format!(
         "{} sleep 1037001 >/dev/null 2>&1 &
-        until pgrep -u 0 -f 'sleep 1037001'; do sleep 0.01; done >/dev/null; exit 3",
+        until grep -q '^Name:.sleep' /proc/$!/status; do sleep 0.01; done; exit 3",
         other.as_root()
     );
     let mut words = other.gpuwatch();
