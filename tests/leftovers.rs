@@ -155,6 +155,21 @@ fn they_are_ended_where_that_was_asked_for_and_nobody_else_is() {
     });
 }
 
+/// Where nobody would hear of the run nothing is watched; what was asked for is done all the same.
+#[test]
+fn they_are_ended_in_silence_too() {
+    let sandbox = Sandbox::new();
+    let options = ["-q", "--no-record", "--gpus", "none", "--leftovers", "kill"];
+    let ended = run(&sandbox, &options, &unique(LEAVES, 20), false);
+    let left: Vec<_> = [1, 2, 3]
+        .iter()
+        .flat_map(|n| running(&format!("sleep {}{n}", seconds(20))))
+        .collect();
+    assert_eq!(left, [0_i32; 0]);
+    let all = (ended.code(), ended.out(), ended.err());
+    assert_eq!(all, (Some(3), "hi\n".to_owned(), String::new()));
+}
+
 #[test]
 fn who_does_not_heed_term_gets_kill_and_what_a_handler_says_is_delivered() {
     let script = "

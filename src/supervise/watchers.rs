@@ -101,19 +101,19 @@ pub struct Watchers {
 
 impl Watchers {
     /// Nobody: of a run that nobody hears about.
-    pub fn none(clock: RunClock, bells: Bells) -> Self {
-        Self::new(clock, Desk::new().0, bells, None, LAST_WORDS)
+    pub fn none(watching: &Watching, bells: Bells) -> Self {
+        Self::new(watching, Desk::new().0, bells, None, LAST_WORDS)
     }
 
     fn new(
-        clock: RunClock,
+        watching: &Watching,
         desk: Desk,
         bells: Bells,
         dir: Option<PathBuf>,
         patience: Duration,
     ) -> Self {
         Self {
-            clock,
+            clock: watching.clock.clone(),
             desk,
             bells,
             progress: Progress::default(),
@@ -139,7 +139,7 @@ impl Watchers {
         } else {
             LAST_WORDS + TELLING
         };
-        let mut watchers = Self::new(watching.clock.clone(), desk.clone(), bells, dir, patience);
+        let mut watchers = Self::new(&watching, desk.clone(), bells, dir, patience);
         watchers.log(Event::Started {
             pid: watching.child,
         });

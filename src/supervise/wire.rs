@@ -179,7 +179,7 @@ impl Launch {
         let watchers = if prepared.heard {
             Watchers::start(prepared, watching, bells)
         } else {
-            Watchers::none(watching.clock, bells)
+            Watchers::none(&watching, bells)
         };
         // What it prints comes after its start in the record too.
         relays.begin();
