@@ -411,16 +411,16 @@ fn list_check_and_schema_answer() {
         .gpuwatch(&["profile", "check", "missing.yaml"])
         .run();
     assert_eq!(missing.code(), Some(1));
-    std::fs::write(sandbox.path("later.yaml"), "end: {time_limit: 1h}").unwrap();
+    std::fs::write(sandbox.path("later.yaml"), "end: {restart: {max: 5}}").unwrap();
     let later = sandbox.gpuwatch(&["profile", "check", "later.yaml"]).run();
     assert_eq!(later.code(), Some(0));
-    assert!(later.err().contains("end.time_limit"), "{}", later.err());
+    assert!(later.err().contains("end.restart"), "{}", later.err());
     let ended = attempt(&sandbox, &["--profile", "later.yaml"]);
     assert_eq!(ended.code(), Some(7));
     assert!(
         ended
             .err()
-            .contains("end.time_limit of the profile is not acted on"),
+            .contains("end.restart of the profile is not acted on"),
         "{}",
         ended.err()
     );

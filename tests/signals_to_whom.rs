@@ -207,3 +207,42 @@ fn a_debugger_that_keeps_the_dead_command_costs_no_processor() {
     assert_eq!(live.end().code(), Some(0));
     tracer.end();
 }
+
+/// The kernel sends a parent-death signal when the thread ends that started the child: that must
+/// not be one of those that end in the middle of a run.
+#[test]
+fn no_signal_comes_when_a_thread_of_ours_ends() {
+    let sandbox = Sandbox::new();
+    let silent = "
+import os, sys
+sys.argv = sys.argv[1:]
+print('silent', flush=True)
+nothing = os.open(os.devnull, os.O_WRONLY)
+os.dup2(nothing, 1)
+os.dup2(nothing, 2)
+print = lambda *_, **__: open('listens', 'w').close()
+exec(open(sys.argv[0]).read())
+";
+    let [python, script, log, status] = Listener::argv(&sandbox.arg("log"), "4");
+    let argv = [&python, "-c", silent, &script, &log, &status];
+    let live = sandbox.watched(&["-q"], &argv).start();
+    live.wait_for_out("silent");
+    let threads = || -> Vec<String> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", live.pid())).unwrap();
+        let name = |path: std::path::PathBuf| std::fs::read_to_string(path.join("comm"));
+        tasks
+            .filter_map(|task| name(task.unwrap().path()).ok())
+            .collect()
+    };
+    wait_until("its relays have ended", || {
+        let names = threads();
+        !names.is_empty() && names.iter().all(|name| name.trim() != "relay")
+    });
+    let arrived = || std::fs::read(sandbox.path("log")).unwrap_or_default();
+    wait_until("it listens", || sandbox.path("listens").exists());
+    kill(live.pid(), libc::SIGUSR1);
+    wait_until("it arrives", || !arrived().is_empty());
+    std::fs::write(sandbox.path("log.end"), "").unwrap();
+    assert_eq!(live.end().code(), Some(4));
+    assert_eq!(arrived(), [libc::SIGUSR1 as u8]);
+}

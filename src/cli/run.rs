@@ -18,7 +18,8 @@ use super::settings::SettingArgs;
 
 const EXIT_CODES: &str = "\
 Exit code: the command's own; one that dies of a signal is died of as well. 127: not found,
-126: not executable, 125: gpuwatch could not start it, or the options are wrong.";
+126: not executable, 125: gpuwatch could not start it, or the options are wrong, 124: its
+--time-limit was up, whatever the command answered.";
 
 /// Launch a command and watch it.
 #[derive(Args)]

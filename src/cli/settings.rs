@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use clap::Args;
 use clap::builder::FalseyValueParser;
+use clap::{Args, ValueEnum};
 
 use super::layers;
-use crate::model::{Channel, units};
+use crate::model::{Channel, Leftovers, units};
 use crate::plan::profile::{ProfileError, channel_for};
 use crate::plan::resolve::{self, Flags, Resolved};
 
@@ -54,6 +54,47 @@ pub struct SettingArgs {
         help_heading = "Telling"
     )]
     desktop: bool,
+
+    /// What becomes of processes that the command leaves behind [default: report]
+    #[arg(
+        long,
+        value_enum,
+        env = "GPUWATCH_LEFTOVERS",
+        hide_env_values = true,
+        help_heading = "Ending"
+    )]
+    leftovers: Option<LeftoversArg>,
+
+    /// End the command after this, like 90m or 12h, with exit code 124: TERM, then KILL after
+    /// --kill-after, or 30s. Time in which the machine sleeps, or the job is stopped by Ctrl-Z,
+    /// doesn't count
+    #[arg(long, value_name = "DURATION", value_parser = lasting, env = "GPUWATCH_TIME_LIMIT", hide_env_values = true, help_heading = "Ending")]
+    time_limit: Option<Duration>,
+
+    /// Kill what was asked to end (by INT, TERM, HUP, QUIT, --time-limit or --leftovers kill)
+    /// and still lives after this. Without it a signal from outside is never followed by KILL
+    #[arg(long, value_name = "DURATION", value_parser = lasting, env = "GPUWATCH_KILL_AFTER", hide_env_values = true, help_heading = "Ending")]
+    kill_after: Option<Duration>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum LeftoversArg {
+    /// They are named at the end and left alone
+    Report,
+    /// They are waited for; Ctrl-C (or another INT, TERM, HUP, QUIT) ends the wait
+    Wait,
+    /// They are ended: TERM, then KILL after --kill-after, or 10s
+    Kill,
+}
+
+impl From<LeftoversArg> for Leftovers {
+    fn from(arg: LeftoversArg) -> Self {
+        match arg {
+            LeftoversArg::Report => Self::Report,
+            LeftoversArg::Wait => Self::Wait,
+            LeftoversArg::Kill => Self::Kill,
+        }
+    }
 }
 
 impl SettingArgs {
@@ -69,6 +110,9 @@ impl SettingArgs {
             idle_for: self.idle_for,
             notify: self.notify.clone(),
             desktop: self.desktop,
+            leftovers: self.leftovers.map(Leftovers::from),
+            time_limit: self.time_limit,
+            kill_after: self.kill_after,
         };
         // A variable that is set to nothing is how scripts take one away.
         let layers = layers::brief(self.profile.as_deref().filter(|p| !p.is_empty()))?;

@@ -8,6 +8,7 @@ use crate::model::{Exit, Outcome, Severity, Verdict};
 use crate::read::fingerprint::Kind;
 
 use super::finding::Finding;
+use super::leftovers::ORPHANS;
 use super::memory::oom_advice;
 use super::story::{Story, Told};
 
@@ -44,8 +45,13 @@ pub fn verdict(
 ) -> Verdict {
     let standing = || alarms.iter().find(|f| open(&f.name)).map(of_finding);
     let cause = match outcome {
-        // Somebody ended it: if it was stuck, that is why. A success may have its flaw, too.
-        Outcome::Ok | Outcome::Cancelled | Outcome::TimedOut => standing(),
+        // A success may have its flaw, too.
+        Outcome::Ok => standing(),
+        // Somebody ended it: if it was stuck, that is why. What it left behind is not.
+        Outcome::Cancelled | Outcome::TimedOut => alarms
+            .iter()
+            .find(|f| open(&f.name) && f.name != ORPHANS)
+            .map(of_finding),
         Outcome::Failed | Outcome::Killed | Outcome::Lost => {
             first_cause(story, alarms, open).or_else(|| of_exit(exit, story))
         }

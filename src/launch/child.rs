@@ -39,7 +39,15 @@ impl Child {
 
     /// Sends it a signal, unless it is gone.
     pub fn signal(&self, signal: i32) -> bool {
-        self.ended.is_none() && signals::send(self.pid, signal).is_ok()
+        self.ended.is_none() && self.order(signal).is_ok()
+    }
+
+    /// The same, with why it couldn't be sent.
+    pub fn order(&self, signal: i32) -> io::Result<()> {
+        if self.has_ended() {
+            return Ok(());
+        }
+        signals::send(self.pid, signal)
     }
 
     /// Whether it has been reaped.

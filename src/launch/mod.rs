@@ -9,5 +9,6 @@ mod keys;
 pub mod relay;
 pub mod sentinel;
 pub mod signals;
+pub mod stop;
 pub mod streams;
 pub mod terminal;

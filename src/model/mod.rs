@@ -6,12 +6,14 @@
 //! collections and serde, nothing else.
 
 mod act;
+mod end;
 mod event;
 mod inventory;
 mod mark;
 pub mod names;
 mod number;
 mod outcome;
+mod process;
 mod program;
 mod reading;
 mod record;
@@ -25,6 +27,7 @@ mod tell;
 pub mod units;
 
 pub use act::{ActSettings, Action};
+pub use end::{EndSettings, Leftovers};
 pub use event::{
     AlertState, Event, FindingState, GpuChange, Logged, ProcessChange, ProgressChange, Severity,
     SourceState,
@@ -32,6 +35,7 @@ pub use event::{
 pub use inventory::{GpuInfo, Inventory};
 pub use mark::{Mark, Metric, Phase, Stream};
 pub use outcome::{Exit, Outcome, RunState, Verdict};
+pub use process::ProcessId;
 pub use program::{OwnProcesses, Program, Programs};
 pub use reading::{Reading, Why};
 pub use record::{EnvSetting, GitState, JobIds, RunRecord, Summary};

@@ -10,21 +10,13 @@ use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
+pub use crate::model::ProcessId;
 use crate::model::Why;
 
 use super::parse::{self, Stat};
 
 /// One read takes this much: more than `stat`, `io` and the part of `status` that we use.
 const ONE_READ: usize = 8192;
-
-/// A process's identity: PIDs are used again, so a PID alone names nobody.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ProcessId {
-    /// Process id.
-    pub pid: u32,
-    /// When it started, in clock ticks since the machine did (field 22 of proc(5)'s `stat`).
-    pub start: u64,
-}
 
 /// A process file system and its buffers.
 #[derive(Debug)]

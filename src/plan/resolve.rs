@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use crate::model::{
-    ActSettings, Channel, JudgeSettings, Limit, Route, Rule, RunNews, Severity, Switch,
-    TellSettings,
+    ActSettings, Channel, EndSettings, JudgeSettings, Leftovers, Limit, Route, Rule, RunNews,
+    Severity, Switch, TellSettings,
 };
 
 use super::profile::{self, Choose, Node, Profile, ProfileError, Variable};
@@ -31,6 +31,12 @@ pub struct Flags {
     pub notify: Vec<Channel>,
     /// `--desktop`
     pub desktop: bool,
+    /// `--leftovers`
+    pub leftovers: Option<Leftovers>,
+    /// `--time-limit`
+    pub time_limit: Option<Duration>,
+    /// `--kill-after`
+    pub kill_after: Option<Duration>,
 }
 
 /// The settings of one run.
@@ -52,6 +58,8 @@ pub struct Resolved {
     pub tell: TellSettings,
     /// What to do about findings.
     pub act: ActSettings,
+    /// How the run may end.
+    pub end: EndSettings,
     /// Keys that are set but not acted on by this version, for a note.
     pub unheeded: Vec<String>,
 }
@@ -76,11 +84,20 @@ pub fn settings(layers: Vec<Node>, name: &str, flags: &Flags) -> Result<Resolved
         rules: profile.rules,
         tell: profile.tell,
         act: profile.act,
+        end: end(profile.end.settings, flags),
         unheeded,
     };
     judge(&mut resolved.judge, flags);
     tell(&mut resolved.tell, flags);
     Ok(resolved)
+}
+
+fn end(profile: EndSettings, flags: &Flags) -> EndSettings {
+    EndSettings {
+        leftovers: flags.leftovers.unwrap_or(profile.leftovers),
+        time_limit: flags.time_limit.or(profile.time_limit),
+        kill_after: flags.kill_after.or(profile.kill_after),
+    }
 }
 
 fn judge(settings: &mut JudgeSettings, flags: &Flags) {
@@ -157,8 +174,6 @@ fn unheeded(profile: &Profile) -> Vec<String> {
         ("progress.patterns", !progress.patterns.is_empty()),
         ("progress.follow", !progress.follow.is_empty()),
         ("record", *record != usual),
-        ("end.leftovers", end.leftovers != usual_end.leftovers),
-        ("end.time_limit", end.time_limit.is_some()),
         ("end.restart", end.restart != usual_end.restart),
         ("end.fail_if", !end.fail_if.is_empty()),
     ];

@@ -85,6 +85,33 @@ fn what_does_nothing_is_named() {
     let text = "end: {time_limit: 1h, fail_if: [finding.oom]}\ngpus: {wait: 5m}\n";
     assert_eq!(
         resolve(&[text], &Flags::default()).unheeded,
-        ["gpus.wait", "end.time_limit", "end.fail_if"]
+        ["gpus.wait", "end.fail_if"]
     );
+}
+
+#[test]
+fn how_a_run_may_end_is_settled_key_by_key() {
+    let seconds = |s| Some(Duration::from_secs(s));
+    let plain = resolve(&[], &Flags::default()).end;
+    assert_eq!(plain, EndSettings::default());
+    let text = "end: {leftovers: kill, time_limit: 1h}";
+    let flags = Flags {
+        time_limit: seconds(60),
+        kill_after: seconds(5),
+        ..Flags::default()
+    };
+    let mixed = resolve(&[text], &flags).end;
+    let (leftovers, time_limit) = (Leftovers::Kill, seconds(60));
+    let kill_after = seconds(5);
+    let expected = EndSettings {
+        leftovers,
+        time_limit,
+        kill_after,
+    };
+    assert_eq!(mixed, expected);
+    let flags = Flags {
+        leftovers: Some(Leftovers::Report),
+        ..Flags::default()
+    };
+    assert_eq!(resolve(&[text], &flags).end.leftovers, Leftovers::Report);
 }

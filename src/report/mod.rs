@@ -10,4 +10,4 @@ pub mod text;
 
 pub use runs::table;
 pub use show::show;
-pub use summary::{Kept, Leftover, Notes, summary};
+pub use summary::{Fate, Kept, Leftover, Notes, summary};

@@ -23,13 +23,27 @@ pub enum Kept<'a> {
 pub struct Leftover {
     /// Its PID.
     pub pid: u32,
-    /// Its short name.
-    pub name: Option<String>,
+    /// Its command, or its short name.
+    pub command: Option<String>,
     /// What it holds on the watched GPUs, MiB.
     pub gpu_mem_mib: Option<f64>,
-    /// Whether we ended it, or it ended while we waited.
-    pub ended: bool,
+    /// What became of it.
+    pub fate: Fate,
 }
+
+/// What became of a process that outlived the main one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It lives.
+    Lives,
+    /// We ended it, or it ended while we waited.
+    Ended,
+    /// It was to be ended, and lives, for this reason.
+    Stuck(String),
+}
+
+/// So many are named in one line.
+const NAMED: usize = 10;
 
 /// What the summary says besides the record.
 #[derive(Clone, Debug)]
@@ -43,6 +57,8 @@ pub struct Notes<'a> {
     pub problems: &'a [String],
     /// Processes left over.
     pub leftovers: &'a [Leftover],
+    /// We are PID 1: they end with us.
+    pub they_end_with_us: bool,
 }
 
 /// The summary: lines that each begin with `gpuwatch: ` and end with a newline.
@@ -69,7 +85,9 @@ pub fn summary(record: &RunRecord, notes: &Notes<'_>) -> String {
         say(finding_words(finding) + &around(": ", advice, ""));
     }
     notes.problems.iter().cloned().for_each(&mut say);
-    left_over(notes.leftovers).into_iter().for_each(&mut say);
+    left_over(notes.leftovers, notes.they_end_with_us)
+        .into_iter()
+        .for_each(&mut say);
     where_kept(record, notes.kept).into_iter().for_each(say);
     out
 }
@@ -141,24 +159,45 @@ pub(super) fn finding_words(finding: &FindingRecord) -> String {
     format!("{}{cause} from {since}, {cleared}", finding.name)
 }
 
-fn left_over(leftovers: &[Leftover]) -> Vec<String> {
-    let line = |ended: bool, say: &dyn Fn(&str, &str) -> String| {
-        let these: Vec<&Leftover> = leftovers.iter().filter(|l| l.ended == ended).collect();
-        let named: Vec<String> = these.iter().map(|l| leftover(l)).collect();
-        let pids: Vec<String> = these.iter().map(|l| l.pid.to_string()).collect();
-        (!these.is_empty()).then(|| say(&named.join(", "), &pids.join(" ")))
+fn left_over(leftovers: &[Leftover], they_end_with_us: bool) -> Vec<String> {
+    let of = |wanted: fn(&Fate) -> bool| -> Vec<&Leftover> {
+        leftovers.iter().filter(|l| wanted(&l.fate)).collect()
     };
-    let still = line(false, &|named, pids| {
-        format!("left over: {named}; end with `kill {pids}`")
-    });
-    let ended = line(true, &|named, _| {
-        format!("left over, ended by now: {named}")
-    });
-    still.into_iter().chain(ended).collect()
+    let named = |these: &[&Leftover]| {
+        let named: Vec<String> = these.iter().take(NAMED).map(|l| leftover(l)).collect();
+        let more = these.len().saturating_sub(NAMED);
+        let more = (more > 0).then(|| format!(" and {more} more"));
+        named.join(", ") + &more.unwrap_or_default()
+    };
+    let live = of(|fate| *fate == Fate::Lives);
+    let stuck = of(|fate| matches!(fate, Fate::Stuck(_)));
+    let ended = of(|fate| *fate == Fate::Ended);
+    let mut lines = Vec::new();
+    if !live.is_empty() {
+        let pids: Vec<String> = live.iter().map(|l| l.pid.to_string()).collect();
+        let then = if they_end_with_us {
+            "the kernel ends them with gpuwatch, which is PID 1".to_owned()
+        } else {
+            format!("end with `kill {}`", pids.join(" "))
+        };
+        lines.push(format!("left over: {}; {then}", named(&live)));
+    }
+    for one in stuck {
+        if let Fate::Stuck(why) = &one.fate {
+            lines.push(format!(
+                "left over, can't be ended: {}: {why}",
+                leftover(one)
+            ));
+        }
+    }
+    if !ended.is_empty() {
+        lines.push(format!("left over, ended by now: {}", named(&ended)));
+    }
+    lines
 }
 
 fn leftover(process: &Leftover) -> String {
-    let name = process.name.as_deref().unwrap_or("process");
+    let name = process.command.as_deref().unwrap_or("process");
     let memory = process.gpu_mem_mib.filter(|mib| *mib > 0.0);
     let holds = memory.map(|mib| format!(", {} of GPU memory", mib_text(mib)));
     format!("{name} (PID {}{})", process.pid, holds.unwrap_or_default())
@@ -182,6 +221,7 @@ mod tests {
         findings: &[],
         problems: &[],
         leftovers: &[],
+        they_end_with_us: false,
     };
 
     fn example() -> (RunRecord, Vec<FindingRecord>) {
@@ -198,15 +238,15 @@ mod tests {
         let leftovers = [
             Leftover {
                 pid: 41,
-                name: Some("sleep\n".into()),
+                command: Some("sleep\n".into()),
                 gpu_mem_mib: None,
-                ended: false,
+                fate: Fate::Lives,
             },
             Leftover {
                 pid: 42,
-                name: None,
+                command: None,
                 gpu_mem_mib: Some(6144.0),
-                ended: false,
+                fate: Fate::Lives,
             },
         ];
         let notes = Notes {
@@ -214,6 +254,7 @@ mod tests {
             findings: &findings,
             problems: &problems,
             leftovers: &leftovers,
+            they_end_with_us: false,
         };
         assert_eq!(
             summary(&record, &notes),
@@ -224,6 +265,35 @@ mod tests {
              gpuwatch: left over: sleep? (PID 41), process (PID 42, 6.0 GiB of GPU memory); end with `kill 41 42`\n\
              gpuwatch: record: /home/li/runs/x (`gpuwatch show 20261130-091502-train-7f3a`)\n"
         );
+    }
+
+    #[test]
+    fn every_leftover_has_its_words() {
+        let one = |pid, fate| Leftover {
+            pid,
+            command: Some("w.py".into()),
+            gpu_mem_mib: None,
+            fate,
+        };
+        let mixed = [
+            one(1, Fate::Ended),
+            one(2, Fate::Stuck("Operation not permitted".into())),
+            one(3, Fate::Ended),
+        ];
+        assert_eq!(
+            left_over(&mixed, false),
+            [
+                "left over, can't be ended: w.py (PID 2): Operation not permitted",
+                "left over, ended by now: w.py (PID 1), w.py (PID 3)",
+            ]
+        );
+        let many: Vec<_> = (1..=12).map(|pid| one(pid, Fate::Lives)).collect();
+        let said = left_over(&many, true).join("");
+        assert!(
+            said.contains("w.py (PID 10) and 2 more; the kernel ends them"),
+            "{said}"
+        );
+        assert_eq!(left_over(&[], true), [""; 0]);
     }
 
     #[test]

@@ -5,9 +5,11 @@
 
 mod alarm;
 mod beside;
+mod clearing;
 mod clock;
 mod desk;
 mod digest;
+mod facts;
 mod follow;
 mod ledger;
 mod placement;
@@ -19,6 +21,7 @@ mod sampler;
 mod say;
 mod scribe;
 pub mod state;
+mod stopper;
 mod watchers;
 pub mod wire;
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::launch::signals::Arrivals;
 use crate::launch::streams::Streams;
-use crate::model::{Action, Switch, TellSettings};
+use crate::model::{Action, EndSettings, Leftovers, Switch, TellSettings, duration_text};
 use crate::plan::env::{self, Chosen, EnvChange, EnvInputs, RecordPaths};
 use crate::plan::{argv, run_name};
 use crate::record::{RecordError, RunDir, root_for_writing, run_dir, run_id};
@@ -299,7 +299,28 @@ fn plan_text(request: &Request, placement: &Placement, env: &[EnvChange]) -> Str
             clean(&setting.why)
         )
     });
-    let mut lines: Vec<String> = [command].into_iter().chain(gpus).chain(set).collect();
+    let end = ending(&request.settings.end).map(|text| format!("end: {text}"));
+    let lines = [command].into_iter().chain(gpus).chain(set).chain(end);
+    let mut lines: Vec<String> = lines.collect();
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// How the run may end, where that was settled.
+fn ending(end: &EndSettings) -> impl Iterator<Item = String> {
+    let limit = end.time_limit.map(|limit| {
+        let (limit, grace) = (duration_text(limit), duration_text(end.grace_of_limit()));
+        format!("after {limit} by TERM, and KILL {grace} later")
+    });
+    let kill = end.kill_after.map(|grace| {
+        let grace = duration_text(grace);
+        format!("KILL {grace} after INT, TERM, HUP or QUIT")
+    });
+    let grace = duration_text(end.grace_of_leftovers());
+    let leftovers = match end.leftovers {
+        Leftovers::Report => None,
+        Leftovers::Wait => Some("leftovers are waited for".to_owned()),
+        Leftovers::Kill => Some(format!("leftovers get TERM, and KILL {grace} later")),
+    };
+    limit.into_iter().chain(kill).chain(leftovers)
 }

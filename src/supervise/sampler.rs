@@ -15,11 +15,12 @@ use crate::nvml::attribute;
 use crate::nvml::health::Health;
 use crate::nvml::protocol::{FromHelper, Watched};
 use crate::observe::{HostReader, JobTick, JobTree, ProcFs, asks, cgroup_root};
-use crate::report::Leftover;
+use crate::report::{Fate, Leftover};
 use crate::sys::streams::standard;
 
 use super::alarm::Job;
 use super::beside::Beside;
+use super::clearing::command_of;
 use super::clock::{Drift, RunClock};
 use super::desk::{Desk, Entry};
 use super::follow::Follower;
@@ -452,8 +453,8 @@ impl Sampler {
             .map(|left| Leftover {
                 pid: left.id.pid,
                 gpu_mem_mib: self.ledger.held_by(left.id.pid),
-                name: Some(left.name),
-                ended: false,
+                command: Some(command_of(&left)),
+                fate: Fate::Lives,
             })
             .collect()
     }

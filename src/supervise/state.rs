@@ -1,7 +1,7 @@
 //! What to do when something happens to a run. Pure: it gets happenings and returns actions;
 //! it knows no clock, file or process.
 
-use crate::model::{Event, Exit, Outcome, RunState};
+use crate::model::{Event, Exit, Leftovers, Outcome, RunState};
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +28,14 @@ pub enum Happening {
     },
     /// The child ended.
     ChildEnded(Exit),
+    /// The time limit is reached.
+    TimeIsUp,
+    /// The child got a KILL of ours.
+    ChildKilled,
+    /// The child lives on, and we can't end it.
+    Unkillable,
+    /// Nobody is left of the job, or nobody whom we could end.
+    Cleared,
     /// No relay has anything more to deliver.
     RelaysEnded,
     /// The watchers have written everything.
@@ -61,6 +69,12 @@ pub enum Action {
     Stop(i32),
     /// Write to disk that the run is being cancelled.
     Cancelling,
+    /// The child was asked to end: a KILL may have to follow.
+    Asked,
+    /// The child's time is up: ask it to end.
+    TimeOut,
+    /// See to what is left of the job.
+    Clear(Clear),
     /// Note this in the record.
     Log(Event),
     /// Deliver what the child left in its streams.
@@ -69,6 +83,17 @@ pub enum Action {
     Finish(End),
     /// Leave.
     Leave(Exit),
+}
+
+/// What becomes of what is left of the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clear {
+    /// It is waited for.
+    Wait,
+    /// It is ended.
+    Kill,
+    /// It is ended without more grace.
+    Hurry,
 }
 
 /// How a run ended.
@@ -85,16 +110,30 @@ pub struct End {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
     Running,
+    /// The child has ended, others of the job may live on, and their output is still relayed.
+    Clearing(Exit, Clear),
     Draining(Exit),
     Finishing(Exit),
     Over,
+}
+
+/// Why a run is to end before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    /// Somebody sent a signal.
+    Cancelled,
+    /// The time limit, which tells more than a signal before or after it.
+    TimedOut,
 }
 
 /// The state of a run.
 #[derive(Debug)]
 pub struct State {
     phase: Phase,
-    cancelled: bool,
+    /// Why the run was to end before its time, if it was.
+    reason: Option<Reason>,
+    /// What becomes of what the child leaves behind.
+    leftovers: Leftovers,
     relays_ended: bool,
     /// The child draws on a PTY of ours, whose size we must pass on.
     has_terminal: bool,
@@ -103,10 +142,14 @@ pub struct State {
 const HUP: i32 = 1;
 const INT: i32 = 2;
 const QUIT: i32 = 3;
+const KILL: i32 = 9;
 const TERM: i32 = 15;
 const STOPS_OF_A_TERMINAL: [i32; 3] = [20, 21, 22];
 const CONT: i32 = 18;
 const WINCH: i32 = 28;
+
+/// As `timeout(1)` does.
+const TIMED_OUT: i32 = 124;
 
 /// The signals by which somebody says that a run shall end (numbers as on every Linux
 /// architecture that NVIDIA supports).
@@ -116,10 +159,11 @@ fn asks_to_end(signal: i32) -> bool {
 
 impl State {
     /// A run whose child has just been started. `relays`: whether anything is relayed at all.
-    pub fn new(relays: bool, has_terminal: bool) -> Self {
+    pub fn new(relays: bool, has_terminal: bool, leftovers: Leftovers) -> Self {
         Self {
             phase: Phase::Running,
-            cancelled: false,
+            reason: None,
+            leftovers,
             relays_ended: !relays,
             has_terminal,
         }
@@ -150,6 +194,20 @@ impl State {
             }
             Happening::ChildStopped { .. } => Vec::new(),
             Happening::ChildEnded(exit) => self.child_ended(exit),
+            Happening::TimeIsUp => self.time_is_up(),
+            Happening::ChildKilled => {
+                // It had no chance to end its own.
+                self.leftovers = Leftovers::Kill;
+                Vec::new()
+            }
+            Happening::Unkillable => match self.phase {
+                Phase::Running => self.clear(Exit::default()),
+                _ => Vec::new(),
+            },
+            Happening::Cleared => match self.phase {
+                Phase::Clearing(exit, _) => self.drain(exit),
+                _ => Vec::new(),
+            },
             Happening::RelaysEnded => {
                 self.relays_ended = true;
                 match self.phase {
@@ -173,6 +231,11 @@ impl State {
         } else if forward {
             actions.push(Action::Forward(signal));
         }
+        // While the child lives its own stop is ours.
+        let waits = matches!(self.phase, Phase::Clearing(..));
+        if waits && STOPS_OF_A_TERMINAL.contains(&signal) && reach != Reach::FromJob {
+            actions.push(Action::Stop(signal));
+        }
         if signal == CONT && self.has_terminal {
             actions.push(Action::CopySize);
         }
@@ -189,37 +252,81 @@ impl State {
 
     fn asked_to_end(&mut self) -> Vec<Action> {
         match self.phase {
-            Phase::Running if self.cancelled => Vec::new(),
+            Phase::Running if self.reason.is_some() => Vec::new(),
             Phase::Running => {
-                self.cancelled = true;
-                vec![Action::Cancelling]
+                self.reason = Some(Reason::Cancelled);
+                vec![Action::Cancelling, Action::Asked]
             }
+            Phase::Clearing(exit, Clear::Kill) => self.see_to(exit, Clear::Hurry),
             // The child is gone; what we still wait for isn't worth another signal.
+            Phase::Clearing(exit, Clear::Wait | Clear::Hurry) => self.drain(exit),
             Phase::Draining(exit) => self.finish(exit),
             Phase::Finishing(exit) => self.leave(exit),
             Phase::Over => Vec::new(),
         }
     }
 
+    /// The limit is the job's: whom we wait for after the child has no more time either.
+    fn time_is_up(&mut self) -> Vec<Action> {
+        match self.phase {
+            Phase::Running => {
+                self.reason = Some(Reason::TimedOut);
+                // A script may end and leave behind what it was the limit of.
+                self.leftovers = Leftovers::Kill;
+                vec![Action::TimeOut]
+            }
+            Phase::Clearing(exit, Clear::Wait) => {
+                self.reason = Some(Reason::TimedOut);
+                self.see_to(exit, Clear::Kill)
+            }
+            _ => Vec::new(),
+        }
+    }
+
     fn child_ended(&mut self, exit: Exit) -> Vec<Action> {
-        self.phase = Phase::Draining(exit);
         let mut actions = vec![Action::Log(Event::Exited {
             code: exit.code,
             signal: exit.signal,
         })];
-        if self.relays_ended {
-            actions.extend(self.finish(exit));
-        } else {
-            actions.push(Action::Drain);
+        match &mut self.phase {
+            Phase::Running => actions.extend(self.clear(exit)),
+            // It was given up, and ends after all.
+            Phase::Clearing(known, _) | Phase::Draining(known) => *known = exit,
+            Phase::Finishing(_) | Phase::Over => {}
         }
         actions
     }
 
+    /// The child is no more to be waited for.
+    fn clear(&mut self, exit: Exit) -> Vec<Action> {
+        match self.leftovers {
+            Leftovers::Report => self.drain(exit),
+            Leftovers::Wait => self.see_to(exit, Clear::Wait),
+            Leftovers::Kill => self.see_to(exit, Clear::Kill),
+        }
+    }
+
+    fn see_to(&mut self, exit: Exit, how: Clear) -> Vec<Action> {
+        self.phase = Phase::Clearing(exit, how);
+        vec![Action::Clear(how)]
+    }
+
+    fn drain(&mut self, exit: Exit) -> Vec<Action> {
+        self.phase = Phase::Draining(exit);
+        if self.relays_ended {
+            self.finish(exit)
+        } else {
+            vec![Action::Drain]
+        }
+    }
+
     fn finish(&mut self, exit: Exit) -> Vec<Action> {
         self.phase = Phase::Finishing(exit);
-        let (state, outcome) = if exit.is_success() {
+        let (state, outcome) = if self.reason == Some(Reason::TimedOut) {
+            (RunState::Finished, Outcome::TimedOut)
+        } else if exit.is_success() {
             (RunState::Finished, Outcome::Ok)
-        } else if self.cancelled {
+        } else if self.reason == Some(Reason::Cancelled) {
             (RunState::Cancelled, Outcome::Cancelled)
         } else if exit.signal.is_some() {
             (RunState::Finished, Outcome::Killed)
@@ -233,131 +340,27 @@ impl State {
         })]
     }
 
+    /// What our caller sees.
     fn leave(&mut self, exit: Exit) -> Vec<Action> {
         self.phase = Phase::Over;
-        vec![Action::Leave(exit)]
+        let shown = if self.reason == Some(Reason::TimedOut) {
+            Exit {
+                code: Some(TIMED_OUT),
+                signal: None,
+            }
+        } else if exit == Exit::default() {
+            // Given up: what it would not die of.
+            Exit {
+                code: None,
+                signal: Some(KILL),
+            }
+        } else {
+            exit
+        };
+        vec![Action::Leave(shown)]
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const OK: Exit = Exit {
-        code: Some(0),
-        signal: None,
-    };
-
-    fn signal(signal: i32, reach: Reach) -> Happening {
-        Happening::Signal {
-            signal,
-            name: String::new(),
-            reach,
-            from: String::new(),
-            ignored: false,
-        }
-    }
-
-    fn forwards(actions: &[Action]) -> usize {
-        actions
-            .iter()
-            .filter(|a| matches!(a, Action::Forward(_)))
-            .count()
-    }
-
-    #[test]
-    fn only_what_the_child_lacks_is_forwarded() {
-        let mut state = State::new(true, false);
-        assert_eq!(forwards(&state.handle(signal(TERM, Reach::UsAlone))), 1);
-        assert_eq!(forwards(&state.handle(signal(TERM, Reach::Child))), 0);
-        assert_eq!(forwards(&state.handle(signal(10, Reach::FromJob))), 0);
-    }
-
-    #[test]
-    fn cancelling_is_written_once_and_a_success_undoes_it() {
-        let mut state = State::new(true, false);
-        assert!(
-            state
-                .handle(signal(INT, Reach::Child))
-                .contains(&Action::Cancelling)
-        );
-        assert!(
-            !state
-                .handle(signal(INT, Reach::Child))
-                .contains(&Action::Cancelling)
-        );
-        assert!(
-            state
-                .handle(Happening::ChildEnded(OK))
-                .contains(&Action::Drain)
-        );
-        let finish = state.handle(Happening::RelaysEnded);
-        assert_eq!(
-            finish,
-            vec![Action::Finish(End {
-                exit: OK,
-                state: RunState::Finished,
-                outcome: Outcome::Ok
-            })]
-        );
-        assert_eq!(
-            state.handle(Happening::WatchersDone),
-            vec![Action::Leave(OK)]
-        );
-        assert_eq!(state.handle(Happening::Overdue), vec![]);
-    }
-
-    #[test]
-    fn a_cancelled_child_that_fails_is_cancelled_and_an_unasked_death_is_killed() {
-        let died = Exit {
-            code: None,
-            signal: Some(TERM),
-        };
-        for (asked, outcome) in [(true, Outcome::Cancelled), (false, Outcome::Killed)] {
-            let mut state = State::new(false, false);
-            if asked {
-                state.handle(signal(TERM, Reach::UsAlone));
-            }
-            let actions = state.handle(Happening::ChildEnded(died));
-            let end = actions.iter().find_map(|a| match a {
-                Action::Finish(end) => Some(end.outcome),
-                _ => None,
-            });
-            assert_eq!(end, Some(outcome));
-        }
-    }
-
-    #[test]
-    fn a_signal_while_draining_ends_the_wait_and_reaches_nobody() {
-        let mut state = State::new(true, false);
-        state.handle(Happening::ChildEnded(OK));
-        let actions = state.handle(signal(INT, Reach::Child));
-        assert!(actions.iter().any(|a| matches!(a, Action::Finish(_))));
-        assert_eq!(forwards(&actions), 0);
-        assert_eq!(state.handle(Happening::RelaysEnded), vec![]);
-        assert!(
-            state
-                .handle(signal(INT, Reach::UsAlone))
-                .contains(&Action::Leave(OK))
-        );
-    }
-
-    #[test]
-    fn a_stop_stops_us_where_somebody_waits_at_a_terminal() {
-        let stop = |signal, foreground| {
-            State::new(true, true).handle(Happening::ChildStopped { signal, foreground })
-        };
-        assert_eq!(stop(20, false), vec![Action::Stop(20)]);
-        assert_eq!(stop(19, true), vec![Action::Stop(19)]);
-        assert_eq!(stop(19, false), vec![]);
-    }
-
-    #[test]
-    fn a_resize_is_passed_on_only_where_a_pty_stands_in() {
-        let resized = |terminal, reach| State::new(true, terminal).handle(signal(WINCH, reach));
-        assert_eq!(resized(true, Reach::Child), vec![Action::Resize]);
-        assert_eq!(resized(true, Reach::UsAlone), vec![Action::Resize]);
-        assert_eq!(resized(false, Reach::Child), vec![]);
-        assert_eq!(resized(false, Reach::UsAlone), vec![Action::Forward(WINCH)]);
-    }
-}
+#[path = "state_tests.rs"]
+mod tests;

@@ -1,6 +1,5 @@
 //! The threads beside the byte path: digest, sampler, scribe; and how they end.
 
-use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,18 +9,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use serde_json::{Map, Value};
 
 use crate::act::Commands;
 use crate::judge::{JobFacts, Judge};
 use crate::launch::relay;
-use crate::model::{
-    EnvSetting, Event, GitState, OwnProcesses, RunRecord, RunState, SourceState, Stream,
-};
+use crate::model::{Event, OwnProcesses, RunRecord, SourceState, Stream};
 use crate::observe::{git_state, identity};
-use crate::plan::{argv, env, job_ids, rules};
 use crate::record::run_dir::PROGRESS_FILE;
-use crate::report::Leftover;
+use crate::report::{Fate, Leftover};
 use crate::tell::{Channels, Edges, Happening, Outbox, RunFacts, Teller};
 
 use super::alarm::{Alarm, Job};
@@ -29,6 +24,7 @@ use super::beside::Beside;
 use super::clock::RunClock;
 use super::desk::{Desk, Entry, Final, Tray};
 use super::digest::Digest;
+use super::facts::Facts;
 use super::follow::Follower;
 use super::prepare::Prepared;
 use super::progress::Progress;
@@ -75,6 +71,14 @@ impl Bells {
     }
 }
 
+/// What the supervisor knows of the end.
+struct Last {
+    end: End,
+    at: Instant,
+    /// What was waited for, ended, or could not be ended.
+    handled: Vec<Leftover>,
+}
+
 /// The watchers, seen from the supervisor.
 pub struct Watchers {
     clock: RunClock,
@@ -84,10 +88,12 @@ pub struct Watchers {
     /// Threads without which nobody writes the end.
     samples: bool,
     writes: bool,
-    end: Arc<Mutex<Option<(End, Instant)>>>,
+    end: Arc<Mutex<Option<Last>>>,
     words: LastWords,
     dir: Option<PathBuf>,
     own: Arc<Mutex<Vec<u32>>>,
+    /// The process beside us, which is as little part of the job.
+    beside: Option<u32>,
     hurry: Arc<AtomicBool>,
     job: Job,
     patience: Duration,
@@ -95,19 +101,19 @@ pub struct Watchers {
 
 impl Watchers {
     /// Nobody: of a run that nobody hears about.
-    pub fn none(clock: RunClock, bells: Bells) -> Self {
-        Self::new(clock, Desk::new().0, bells, None, LAST_WORDS)
+    pub fn none(watching: &Watching, bells: Bells) -> Self {
+        Self::new(watching, Desk::new().0, bells, None, LAST_WORDS)
     }
 
     fn new(
-        clock: RunClock,
+        watching: &Watching,
         desk: Desk,
         bells: Bells,
         dir: Option<PathBuf>,
         patience: Duration,
     ) -> Self {
         Self {
-            clock,
+            clock: watching.clock.clone(),
             desk,
             bells,
             progress: Progress::default(),
@@ -117,6 +123,7 @@ impl Watchers {
             words: LastWords::default(),
             dir,
             own: Arc::default(),
+            beside: watching.beside.as_ref().map(|b| b.sentinel().pid()),
             hurry: Arc::default(),
             job: Job::default(),
             patience,
@@ -132,7 +139,7 @@ impl Watchers {
         } else {
             LAST_WORDS + TELLING
         };
-        let mut watchers = Self::new(watching.clock.clone(), desk.clone(), bells, dir, patience);
+        let mut watchers = Self::new(&watching, desk.clone(), bells, dir, patience);
         watchers.log(Event::Started {
             pid: watching.child,
         });
@@ -258,11 +265,18 @@ impl Watchers {
                 let _ = read.recv_timeout(DIGEST_PATIENCE);
             });
             let end = end.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some((end, at)) = end {
-                let ended = clock.at(at);
+            if let Some(last) = end {
+                let ended = clock.at(last.at);
                 let progress = progress.now();
+                let leftovers = all_left(leftovers, last.handled);
+                for left in leftovers.iter().filter(|left| left.fate == Fate::Lives) {
+                    let command = left.command.as_deref().unwrap_or_default();
+                    let result = format!("left: {command} (PID {})", left.pid);
+                    let what = "leftovers".to_owned();
+                    desk.event(clock.now(), Event::Action { what, result });
+                }
                 desk.put(Entry::Final(Box::new(Final {
-                    end,
+                    end: last.end,
                     ended,
                     progress,
                     leftovers,
@@ -295,14 +309,21 @@ impl Watchers {
         self.bells.done.as_fd()
     }
 
-    /// Children of ours that are no part of the job and are waited for by whoever started them.
-    /// None while one is being started, which takes as long as its program's disk takes.
-    pub fn own_children(&self) -> Option<Vec<u32>> {
-        match self.own.try_lock() {
-            Ok(own) => Some(own.clone()),
-            Err(TryLockError::Poisoned(own)) => Some(own.into_inner().clone()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+    /// Does something for which our own children must be told from the job's: none is started
+    /// meanwhile. None while one is being started.
+    pub fn apart_from_own<T>(&self, action: impl FnOnce(&[u32]) -> T) -> Option<T> {
+        let own = match self.own.try_lock() {
+            Ok(own) => own,
+            Err(TryLockError::Poisoned(own)) => own.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        let ours: Vec<u32> = own.iter().copied().chain(self.beside).collect();
+        Some(action(&ours))
+    }
+
+    /// A sentence for the summary.
+    pub fn problem(&self, text: String) {
+        self.desk.put(Entry::Problem(text));
     }
 
     /// Notes an event.
@@ -322,7 +343,7 @@ impl Watchers {
             why: Some(error.to_string()),
         });
         let text = format!("the command's {name} is cut off: it can't be written: {error}");
-        self.desk.put(Entry::Problem(text));
+        self.problem(text);
     }
 
     /// Somebody asked the run to end.
@@ -331,9 +352,15 @@ impl Watchers {
     }
 
     /// The child has ended at this instant.
-    pub fn finish(&self, end: End, at: Instant) {
+    /// `handled`: what of the job outlived it and was seen to.
+    pub fn finish(&self, end: End, at: Instant, handled: Vec<Leftover>) {
         self.hurry.store(true, Ordering::Relaxed);
-        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some((end, at));
+        let last = Last {
+            end,
+            at,
+            handled: handled.clone(),
+        };
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
         // As above.
         let _ = self.bells.finish.write(1);
         if !self.writes {
@@ -347,7 +374,7 @@ impl Watchers {
                 end,
                 ended,
                 progress,
-                leftovers: Vec::new(),
+                leftovers: handled,
             })));
         }
     }
@@ -372,6 +399,21 @@ impl Watchers {
             None => String::new(),
         })
     }
+}
+
+/// Those that live still, as they were seen last, and what became of the others.
+fn all_left(mut living: Vec<Leftover>, handled: Vec<Leftover>) -> Vec<Leftover> {
+    for one in handled {
+        match (living.iter_mut().find(|l| l.pid == one.pid), &one.fate) {
+            (Some(known), Fate::Stuck(_)) => known.fate = one.fate,
+            (Some(_), _) => {}
+            (None, _) => living.push(Leftover {
+                fate: Fate::Ended,
+                ..one
+            }),
+        }
+    }
+    living
 }
 
 /// The teller, where there is a channel. Without a thread for it the run goes on untold.
@@ -408,68 +450,4 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()
         .name(name.to_owned())
         .spawn(body)
         .map(drop)
-}
-
-/// What of the record is known at the start.
-struct Facts {
-    id: String,
-    name: String,
-    tags: Vec<String>,
-    argv: Vec<String>,
-    env: BTreeMap<String, EnvSetting>,
-    profile: String,
-    judge: Map<String, Value>,
-    rules: Vec<Value>,
-    pid: u32,
-    started: String,
-}
-
-impl Facts {
-    fn of(prepared: &Prepared, watching: &Watching) -> Self {
-        let settings = &prepared.request.settings;
-        Self {
-            id: prepared.id.clone(),
-            name: prepared.name.clone(),
-            tags: prepared.request.tags.clone(),
-            argv: argv::recorded(&prepared.request.argv),
-            env: env::recorded(&prepared.env),
-            profile: settings.profile.clone(),
-            judge: rules::judge_to_map(&settings.judge),
-            rules: rules::to_values(&settings.rules),
-            pid: watching.child,
-            started: watching.clock.started(),
-        }
-    }
-
-    /// The record, with what must be looked up.
-    fn record(self) -> RunRecord {
-        let cwd = identity::cwd();
-        let text = |path: PathBuf| argv::escape(path.as_os_str());
-        let tree = cwd.as_deref().and_then(identity::work_tree);
-        let git = tree.map(|root| GitState {
-            commit: identity::commit(&root),
-            dirty: None,
-        });
-        RunRecord {
-            schema: 1,
-            id: self.id,
-            name: self.name,
-            tags: self.tags,
-            argv: self.argv,
-            project: cwd.as_deref().map(identity::project).map(text),
-            cwd: cwd.map(text),
-            user: Some(identity::user()),
-            host: identity::host(),
-            git,
-            env: self.env,
-            profile: Some(self.profile),
-            judge: self.judge,
-            rules: self.rules,
-            job: job_ids(&|name| std::env::var(name).ok()),
-            pid: Some(self.pid),
-            started: self.started,
-            state: RunState::Running,
-            ..RunRecord::default()
-        }
-    }
 }

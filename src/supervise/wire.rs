@@ -24,6 +24,7 @@ use super::prepare::{self, Asked, Prepared};
 use super::ring::Ring;
 use super::say::say;
 use super::state::{Action, Happening, Reach, State};
+use super::stopper::Stopper;
 use super::watchers::{Bells, Watchers, Watching};
 
 pub use super::prepare::dry_run;
@@ -166,6 +167,8 @@ impl Launch {
             say(text, ANNOUNCING);
         }
         let quiet = prepared.request.quiet;
+        let end = prepared.request.settings.end;
+        let stopper = Stopper::new(end, child.pid());
         let watching = Watching {
             clock,
             child: child.pid(),
@@ -176,13 +179,18 @@ impl Launch {
         let watchers = if prepared.heard {
             Watchers::start(prepared, watching, bells)
         } else {
-            Watchers::none(watching.clock, bells)
+            Watchers::none(&watching, bells)
         };
         // What it prints comes after its start in the record too.
         relays.begin();
         let run = Run {
             child,
-            state: State::new(!relays.progress().is_empty(), relays.has_terminal()),
+            state: State::new(
+                !relays.progress().is_empty(),
+                relays.has_terminal(),
+                end.leftovers,
+            ),
+            stopper,
             watchers,
             relays,
             beside,
@@ -205,6 +213,7 @@ struct Run {
     arrivals: Arrivals,
     early: Mask,
     state: State,
+    stopper: Stopper,
     quiet: bool,
     /// When the child was seen to have ended.
     ended: Option<Instant>,
@@ -241,17 +250,19 @@ impl Run {
                 arrivals
             }),
         ];
-        let limit = self.finishing.map_or(PollTimeout::NONE, |since| {
-            let left = self.watchers.patience().saturating_sub(since.elapsed());
-            PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::ZERO)
+        let patience = self
+            .finishing
+            .map(|since| self.watchers.patience().saturating_sub(since.elapsed()));
+        let next = [patience, self.stopper.due()].into_iter().flatten().min();
+        // Rounded up, or the last millisecond would be spent spinning.
+        let limit = next.map_or(PollTimeout::NONE, |left| {
+            PollTimeout::try_from(left + Duration::from_micros(999)).unwrap_or(PollTimeout::MAX)
         });
         // Interrupted or not, what follows looks at everything that was reported.
         let _ = poll(&mut fds, limit);
         let ready = fds.map(|fd| fd.any() == Some(true));
         let mut happened = Vec::new();
-        if ready[0] {
-            self.read_signals(&mut happened);
-        }
+        let changed = (ready[0] && self.read_signals(&mut happened)) || ready[1];
         if ready[1] {
             for relay in self.relays.newly_ended() {
                 if let Some(beside) = &self.beside {
@@ -274,19 +285,25 @@ impl Run {
         {
             happened.push(Happening::Overdue);
         }
+        let (child, relays) = (&self.child, &self.relays);
+        happened.extend(self.stopper.look(child, relays, &self.watchers, changed));
         happened
     }
 
-    fn read_signals(&mut self, happened: &mut Vec<Happening>) {
+    /// Whether one of our children has changed.
+    fn read_signals(&mut self, happened: &mut Vec<Happening>) -> bool {
+        let mut changed = false;
         for signal in self.arrivals.waiting() {
             if signal == libc::SIGCHLD {
                 // Whatever it says, the children themselves are looked at.
                 let _ = take(signal);
                 self.children_changed(happened);
+                changed = true;
             } else {
                 happened.extend(self.place(signal));
             }
         }
+        changed
     }
 
     fn children_changed(&mut self, happened: &mut Vec<Happening>) {
@@ -302,10 +319,10 @@ impl Run {
             happened.extend(self.child.try_reap().map(Happening::ChildEnded));
         }
         // Orphans that can't be told from a process of ours now are reaped the next time.
-        if let Some(mut ours) = self.watchers.own_children() {
-            ours.extend(self.beside.as_ref().map(|b| b.sentinel().pid()));
-            child::reap_orphans(self.child.pid(), &ours);
-        }
+        let main = self.child.pid();
+        let _ = self
+            .watchers
+            .apart_from_own(|ours| child::reap_orphans(main, ours));
     }
 
     /// Who else has this signal.
@@ -352,22 +369,32 @@ impl Run {
                 self.child.signal(libc::SIGWINCH);
             }
             Action::Stop(signal) => {
-                let beside = self.beside.as_deref();
+                // One that has ended is followed by nobody.
+                let beside = self.beside.as_deref().filter(|_| !self.child.has_ended());
                 beside.inspect(|b| b.stopping(self.child.pid()));
                 self.relays.settle();
                 self.relays.mirror();
+                let since = Instant::now();
                 suffer(signal);
+                self.stopper.was_stopped(since.elapsed());
                 beside.inspect(|b| b.going_on());
                 // Somebody has continued us, perhaps in a window of another size.
                 self.relays.copy_sizes();
             }
             Action::Cancelling => self.watchers.cancelling(),
+            Action::Asked => self.stopper.asked(),
+            Action::TimeOut => self.stopper.time_out(),
+            Action::Clear(how) => self.stopper.clear(how),
             Action::Log(event) => self.watchers.log(event),
-            Action::Drain => self.relays.drain(),
+            Action::Drain => {
+                self.stopper.enough();
+                self.relays.drain();
+            }
             Action::Finish(end) => {
+                self.stopper.enough();
                 self.finishing = Some(Instant::now());
-                self.watchers
-                    .finish(end, self.ended.unwrap_or_else(Instant::now));
+                let at = self.ended.unwrap_or_else(Instant::now);
+                self.watchers.finish(end, at, self.stopper.handled());
             }
             // Taken out before.
             Action::Leave(_) => {}

@@ -145,6 +145,51 @@ pub fn send(pid: u32, signal: i32) -> io::Result<()> {
     Ok(())
 }
 
+/// Sends a signal to the process that has this PID, if that is the one that is meant; false
+/// where it isn't, or is gone. Whoever gets the PID in between is safe, except on kernels (before
+/// 5.3) and in sandboxes that know no pidfd.
+pub fn send_if(pid: u32, signal: i32, is_it: &mut dyn FnMut() -> bool) -> io::Result<bool> {
+    let number = i32::try_from(pid).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    // SAFETY: pidfd_open takes numbers.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, number, 0) };
+    let sent = match i32::try_from(fd) {
+        Ok(fd) if fd >= 0 => {
+            // SAFETY: the descriptor is new and ours.
+            let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+            // Held before it was looked at: it is the one that was looked at.
+            if !is_it() {
+                return Ok(false);
+            }
+            send_by(&fd, signal)
+        }
+        _ if is_it() => send(pid, signal),
+        _ => return Ok(false),
+    };
+    match sent {
+        Ok(()) => Ok(true),
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn send_by(pidfd: &OwnedFd, signal: i32) -> io::Result<()> {
+    let no_info = std::ptr::null_mut::<libc::siginfo_t>();
+    // SAFETY: pidfd_send_signal takes numbers, and no siginfo is given.
+    let rc = unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            pidfd.as_raw_fd(),
+            signal,
+            no_info,
+            0,
+        )
+    };
+    if rc == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
 /// Takes one pending, blocked signal out of this process; false if it wasn't pending.
 pub fn consume(signal: i32) -> bool {
     let set = Mask::empty().with(signal);

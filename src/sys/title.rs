@@ -33,10 +33,10 @@ fn arguments(stat: &str) -> Option<(usize, usize)> {
     let after_name = stat.get(stat.rfind(')')? + 1..)?;
     // The first of these is field 3.
     let mut fields = after_name.split_ascii_whitespace().skip(48 - 3);
-    let start: usize = fields.next()?.parse().ok()?;
-    let end: usize = fields.next()?.parse().ok()?;
+    let first: usize = fields.next()?.parse().ok()?;
+    let past: usize = fields.next()?.parse().ok()?;
     // Zero where the kernel hides it.
-    (start != 0 && end > start).then(|| (start, end - start))
+    (first != 0 && past > first).then(|| (first, past - first))
 }
 
 #[cfg(test)]

@@ -46,6 +46,17 @@ fn a_worker_that_keeps_memory_is_told_within_five_seconds() {
     wait_until("its memory is seen", || {
         samples(&sandbox).iter().any(|r| r["job_mem_mib"] == "6144")
     });
+    // Somebody else's job on the same GPU is none of ours.
+    let mut stranger = std::process::Command::new("sleep")
+        .arg("3600")
+        .spawn()
+        .unwrap();
+    driver.hold(stranger.id(), 0, 2048, 0);
+    wait_until("its memory is seen, too", || {
+        samples(&sandbox)
+            .iter()
+            .any(|r| r["mem_used_mib"] == "8192")
+    });
     std::fs::write(sandbox.path("end"), "").unwrap();
     live.wait_for_out("over");
     let since = Instant::now();
@@ -53,6 +64,10 @@ fn a_worker_that_keeps_memory_is_told_within_five_seconds() {
     let late = raised.at.saturating_duration_since(since);
     assert!(late <= Duration::from_secs(5), "{late:?} after the end");
     let ended = live.end();
+    let untouched = stranger.try_wait().unwrap().is_none();
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+    assert!(untouched, "a stranger's process was ended");
     assert_eq!(ended.code(), Some(0), "{}", ended.err());
     assert!(alive(worker), "it is the user's: nobody ended it");
     std::fs::write(sandbox.path("gone"), "").unwrap();
@@ -65,6 +80,12 @@ fn a_worker_that_keeps_memory_is_told_within_five_seconds() {
     let orphans: Vec<_> = found.iter().filter(|f| f["name"] == "orphans").collect();
     assert_eq!(orphans.len(), 1, "{found:?}");
     assert_eq!(orphans[0]["evidence"]["pids"], json!([worker]));
+    let told = server.requests();
+    let orphans = told
+        .iter()
+        .filter(|r| r.json()["type"] == "job.orphans")
+        .count();
+    assert_eq!(orphans, 1, "one alert");
     let said = ended.own_lines().join("\n");
     assert!(
         said.contains(&format!("PID {worker}, 6.0 GiB")),

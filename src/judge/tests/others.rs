@@ -114,6 +114,12 @@ fn what_outlives_the_main_process_is_told() {
         last.job.procs = Reading::Value(left);
         run.go(1, &last).finish(0);
         assert_eq!(run.alarms(), alarms);
+        // It is a flaw of a success, and no reason to end anything.
+        let cause = |outcome| run.judge.verdict(outcome, Exit::default()).cause;
+        let flaw = (left > 0).then(|| "orphans".to_owned());
+        assert_eq!(cause(Outcome::Ok), flaw);
+        assert_eq!(cause(Outcome::TimedOut), None);
+        assert_eq!(cause(Outcome::Cancelled), None);
     }
     // Without events the main process's end shows by its missing cores.
     let mut run = Run::new();

@@ -297,7 +297,12 @@ pub const END: &[KeyOf] = &[
     key(
         "time_limit",
         Kind::Duration(None),
-        "the run is ended after this",
+        "the run is ended after this, with exit code 124",
+    ),
+    key(
+        "kill_after",
+        Kind::Duration(None),
+        "what was asked to end and lives on after this is killed",
     ),
     key(
         "restart",

@@ -31,7 +31,7 @@ pub use schema::schema;
 pub use show::shown;
 pub use yaml::{MAX_BYTES, TOO_LARGE};
 
-use crate::model::{ActSettings, Condition, JudgeSettings, Phase, Rule, TellSettings};
+use crate::model::{ActSettings, Condition, EndSettings, JudgeSettings, Phase, Rule, TellSettings};
 
 /// A profile with every value filled in.
 #[derive(Clone, Debug, PartialEq)]
@@ -157,26 +157,12 @@ impl Default for Record {
 /// `end`
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct End {
-    /// What becomes of processes that are left behind.
-    pub leftovers: Leftovers,
-    /// The run is ended after this.
-    pub time_limit: Option<Duration>,
+    /// What this version acts on.
+    pub settings: EndSettings,
     /// Whether the command is started again.
     pub restart: Restart,
     /// A run that succeeded fails all the same.
     pub fail_if: Vec<Gate>,
-}
-
-/// `end.leftovers`
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Leftovers {
-    /// They are reported.
-    #[default]
-    Report,
-    /// They are waited for.
-    Wait,
-    /// They are ended.
-    Kill,
 }
 
 /// `end.restart`

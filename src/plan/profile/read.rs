@@ -12,12 +12,11 @@ use super::channel;
 use super::error::ProfileError;
 use super::node::Node;
 use super::values;
-use super::{
-    Choose, End, Env, Gate, Gpus, Leftovers, Pattern, Profile, Progress, Record, Restart, Variable,
-};
+use super::{Choose, End, Env, Gate, Gpus, Pattern, Profile, Progress, Record, Restart, Variable};
 use crate::model::names::FINDINGS;
 use crate::model::{
-    ActSettings, Action, FindingSettings, JudgeSettings, Limit, Rule, Severity, TellSettings,
+    ActSettings, Action, EndSettings, FindingSettings, JudgeSettings, Leftovers, Limit, Rule,
+    Severity, TellSettings,
 };
 use crate::plan::expression::{self, Names, Scope};
 use crate::plan::nearest::suggestion;
@@ -82,6 +81,17 @@ fn at(node: &Node, path: impl Into<String>) -> impl FnOnce(String) -> ProfileErr
 fn duration(node: Option<&Node>, path: &str) -> Result<Option<Duration>, ProfileError> {
     node.map(|node| values::duration(node).map_err(at(node, path)))
         .transpose()
+}
+
+/// A duration that is more than nothing.
+fn lasting(node: Option<&Node>, path: &str) -> Result<Option<Duration>, ProfileError> {
+    match (node, duration(node, path)?) {
+        (Some(node), Some(Duration::ZERO)) => {
+            let what = "must be above 0; leave it empty for none".to_owned();
+            Err(ProfileError::new(&node.place, path, what))
+        }
+        (_, lasting) => Ok(lasting),
+    }
 }
 
 fn size(node: Option<&Node>, path: &str) -> Result<Option<f64>, ProfileError> {
@@ -380,12 +390,15 @@ fn end(node: Option<&Node>, own: &[String], known: &[String]) -> Result<End, Pro
         .iter()
         .enumerate();
     Ok(End {
-        leftovers: match get("leftovers").and_then(Node::text) {
-            Some("wait") => Leftovers::Wait,
-            Some("kill") => Leftovers::Kill,
-            _ => Leftovers::Report,
+        settings: EndSettings {
+            leftovers: match get("leftovers").and_then(Node::text) {
+                Some("wait") => Leftovers::Wait,
+                Some("kill") => Leftovers::Kill,
+                _ => Leftovers::Report,
+            },
+            time_limit: lasting(get("time_limit"), "end.time_limit")?,
+            kill_after: lasting(get("kill_after"), "end.kill_after")?,
         },
-        time_limit: duration(get("time_limit"), "end.time_limit")?,
         restart: Restart {
             on: on
                 .map(|node| finding_name(node, "end.restart.on", known))

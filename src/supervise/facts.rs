@@ -1,0 +1,81 @@
+//! What the record says of a run from its start on.
+//!
+//! Owns which of it is at hand, and which has to be looked up (and may take as long as a network
+//! takes).
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde_json::{Map, Value};
+
+use crate::model::{EnvSetting, GitState, RunRecord, RunState};
+use crate::observe::identity;
+use crate::plan::{argv, env, job_ids, rules};
+
+use super::prepare::Prepared;
+use super::watchers::Watching;
+
+/// What of the record is known at the start.
+pub struct Facts {
+    id: String,
+    name: String,
+    tags: Vec<String>,
+    argv: Vec<String>,
+    env: BTreeMap<String, EnvSetting>,
+    profile: String,
+    judge: Map<String, Value>,
+    rules: Vec<Value>,
+    pid: u32,
+    started: String,
+}
+
+impl Facts {
+    /// Nothing is looked up here.
+    pub fn of(prepared: &Prepared, watching: &Watching) -> Self {
+        let settings = &prepared.request.settings;
+        Self {
+            id: prepared.id.clone(),
+            name: prepared.name.clone(),
+            tags: prepared.request.tags.clone(),
+            argv: argv::recorded(&prepared.request.argv),
+            env: env::recorded(&prepared.env),
+            profile: settings.profile.clone(),
+            judge: rules::judge_to_map(&settings.judge),
+            rules: rules::to_values(&settings.rules),
+            pid: watching.child,
+            started: watching.clock.started(),
+        }
+    }
+
+    /// The record, with what must be looked up.
+    pub fn record(self) -> RunRecord {
+        let cwd = identity::cwd();
+        let text = |path: PathBuf| argv::escape(path.as_os_str());
+        let tree = cwd.as_deref().and_then(identity::work_tree);
+        let git = tree.map(|root| GitState {
+            commit: identity::commit(&root),
+            dirty: None,
+        });
+        RunRecord {
+            schema: 1,
+            id: self.id,
+            name: self.name,
+            tags: self.tags,
+            argv: self.argv,
+            project: cwd.as_deref().map(identity::project).map(text),
+            cwd: cwd.map(text),
+            user: Some(identity::user()),
+            host: identity::host(),
+            git,
+            env: self.env,
+            profile: Some(self.profile),
+            judge: self.judge,
+            rules: self.rules,
+            job: job_ids(&|name| std::env::var(name).ok()),
+            pid: Some(self.pid),
+            started: self.started,
+            state: RunState::Running,
+            ..RunRecord::default()
+        }
+    }
+}
