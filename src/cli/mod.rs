@@ -4,6 +4,7 @@
 
 mod alert;
 mod errors;
+mod gpu_args;
 mod gpus;
 mod helper;
 mod layers;

@@ -4,15 +4,15 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::Args;
 use clap::builder::{FalseyValueParser, TypedValueParser};
-use clap::{Args, ValueEnum};
 
 use crate::plan::env::parse_env_arg;
-use crate::plan::profile::Choose;
-use crate::supervise::wire::{self, Ending, GpuChoice, Request};
+use crate::supervise::wire::{self, Ending, Request};
 
 use super::NOT_STARTED;
 use super::errors::complain;
+use super::gpu_args::GpuArgs;
 use super::profile::lines;
 use super::settings::SettingArgs;
 
@@ -25,16 +25,8 @@ Exit code: the command's own; one that dies of a signal is died of as well. 127:
 #[derive(Args)]
 #[command(override_usage = "gpuwatch run [OPTIONS] -- <CMD>...", after_help = EXIT_CODES)]
 pub struct RunArgs {
-    /// Which GPUs. By default those that are free, where CUDA_VISIBLE_DEVICES isn't set already
-    /// and a driver answers within 3 s
-    #[arg(
-        long,
-        value_enum,
-        env = "GPUWATCH_GPUS",
-        hide_env_values = true,
-        help_heading = "Where"
-    )]
-    gpus: Option<Gpus>,
+    #[command(flatten)]
+    gpus: GpuArgs,
 
     /// Set an environment variable for the command (repeatable)
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = clap::builder::OsStringValueParser::new().try_map(|text| parse_env_arg(&text)), help_heading = "Environment")]
@@ -100,37 +92,18 @@ pub struct RunArgs {
     command: Vec<OsString>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Gpus {
-    /// All that nobody uses; an error if there is none
-    Free,
-    /// CUDA_VISIBLE_DEVICES is left alone, and no GPU is watched
-    None,
-}
-
 /// Runs the command.
 pub fn run(args: RunArgs) -> ExitCode {
-    let settings = match args.settings.resolve() {
+    let settings = match args.settings.resolve(&args.gpus) {
         Ok(settings) => settings,
         Err(error) => {
             complain(&lines(&error));
             return ExitCode::from(NOT_STARTED);
         }
     };
-    let chosen = match settings.choose {
-        // A profile's wish gives way where there is none; a flag doesn't.
-        Choose::Free => None,
-        Choose::None => Some(GpuChoice::None),
-    };
     let request = Request {
         argv: args.command,
-        gpus: args
-            .gpus
-            .map(|gpus| match gpus {
-                Gpus::Free => GpuChoice::Free,
-                Gpus::None => GpuChoice::None,
-            })
-            .or(chosen),
+        gpus: settings.gpus.clone(),
         env: args.env,
         no_env: args.no_env,
         settings,

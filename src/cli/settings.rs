@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
 
+use super::gpu_args::GpuArgs;
 use super::layers;
 use crate::model::{Channel, Leftovers, units};
 use crate::plan::profile::{ProfileError, channel_for};
@@ -102,8 +103,8 @@ impl SettingArgs {
     ///
     /// # Errors
     /// What is wrong with a profile.
-    pub fn resolve(&self) -> Result<Resolved, ProfileError> {
-        let flags = Flags {
+    pub fn resolve(&self, gpus: &GpuArgs) -> Result<Resolved, ProfileError> {
+        let mut flags = Flags {
             interval: self.interval,
             stall_after: self.stall_after,
             idle_below: self.idle_below,
@@ -113,7 +114,9 @@ impl SettingArgs {
             leftovers: self.leftovers.map(Leftovers::from),
             time_limit: self.time_limit,
             kill_after: self.kill_after,
+            ..Flags::default()
         };
+        gpus.fill(&mut flags);
         // A variable that is set to nothing is how scripts take one away.
         let layers = layers::brief(self.profile.as_deref().filter(|p| !p.is_empty()))?;
         resolve::settings(layers.trees, &layers.name, &flags)

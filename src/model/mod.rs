@@ -25,6 +25,7 @@ mod stamp;
 mod tap;
 mod tell;
 pub mod units;
+mod wish;
 
 pub use act::{ActSettings, Action};
 pub use end::{EndSettings, Leftovers};
@@ -46,3 +47,4 @@ pub use settings::{FindingSettings, JudgeSettings, Limit, duration_text};
 pub use stamp::Stamp;
 pub use tap::Tap;
 pub use tell::{Channel, Language, Repeat, Route, RunNews, Switch, TellSettings, Webhook};
+pub use wish::{GpuChoice, GpuWish, Wait, fits};

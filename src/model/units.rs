@@ -70,6 +70,31 @@ pub fn duration(text: &str) -> Result<Duration, UnitError> {
         .ok_or_else(|| UnitError::Range(text.to_owned(), "a year is the most"))
 }
 
+/// A size in MiB such as `512MiB`, `20GiB`, `1TiB`; `0` needs no unit.
+pub fn size_mib(text: &str) -> Result<f64, UnitError> {
+    const UNITS: &str = "KiB, MiB, GiB, TiB";
+    if text.trim() == "0" {
+        return Ok(0.0);
+    }
+    let (number, unit) = leading_number(text.trim())
+        .ok_or_else(|| UnitError::NoNumber(text.to_owned(), "size", "8GiB"))?;
+    let factor = match unit {
+        "KiB" => 1.0 / 1024.0,
+        "MiB" => 1.0,
+        "GiB" => 1024.0,
+        "TiB" => 1024.0 * 1024.0,
+        _ => {
+            return Err(UnitError::Unit {
+                text: text.to_owned(),
+                unit: unit.to_owned(),
+                units: UNITS,
+                example: "8GiB",
+            });
+        }
+    };
+    Ok(number * factor)
+}
+
 /// A number at the start of `text`, and what follows it.
 fn leading_number(text: &str) -> Option<(f64, &str)> {
     let end = text
@@ -111,6 +136,21 @@ pub fn mib_text(mib: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_as_people_write_them() {
+        for (text, mib) in [
+            ("512MiB", 512.0),
+            ("1.5 GiB", 1536.0),
+            ("1TiB", 1_048_576.0),
+            ("0", 0.0),
+        ] {
+            assert_eq!(size_mib(text), Ok(mib), "{text}");
+        }
+        for text in ["", "8", "8GB", "8 gib", "GiB", "-1GiB", "much"] {
+            assert!(size_mib(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn durations_as_people_write_them() {

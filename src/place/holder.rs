@@ -8,6 +8,8 @@ use std::path::Path;
 
 use nix::unistd::{SysconfVar, Uid, User, sysconf};
 
+use crate::sys::process::children;
+
 /// What is known of a process.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Holder {
@@ -36,6 +38,16 @@ pub fn holder(proc: &Path, pid: u32) -> Holder {
         since: started(proc, &dir),
         run: run_of(&dir),
     }
+}
+
+/// The gpuwatch that has claimed a GPU. Its run is the one that its command was told of.
+pub fn claimant(proc: &Path, pid: u32) -> Holder {
+    let mut found = holder(proc, pid);
+    found.run = children(pid)
+        .into_iter()
+        .find_map(|child| run_of(&proc.join(child.to_string())))
+        .or(found.run);
+    found
 }
 
 /// `GPUWATCH_RUN_ID` in the environment that the process was started with. Another process

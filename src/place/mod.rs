@@ -5,5 +5,8 @@
 //! `model` and `sys`.
 
 pub mod choose;
+pub mod claims;
 pub mod holder;
+mod locks;
+pub mod select;
 pub mod visible;

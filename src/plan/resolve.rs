@@ -6,11 +6,11 @@
 use std::time::Duration;
 
 use crate::model::{
-    ActSettings, Channel, EndSettings, JudgeSettings, Leftovers, Limit, Route, Rule, RunNews,
-    Severity, Switch, TellSettings,
+    ActSettings, Channel, EndSettings, GpuChoice, GpuWish, JudgeSettings, Leftovers, Limit, Route,
+    Rule, RunNews, Severity, Switch, TellSettings, Wait,
 };
 
-use super::profile::{self, Choose, Node, Profile, ProfileError, Variable};
+use super::profile::{self, Node, Profile, ProfileError, Variable};
 
 /// What the literal rule of `idle_holding` compares with where only one of its keys is given.
 const IDLE_BELOW: f64 = 20.0;
@@ -19,6 +19,14 @@ const IDLE_FOR: Duration = Duration::from_secs(600);
 /// Flags that settle something which a profile could settle, too.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Flags {
+    /// `--gpus`
+    pub gpus: Option<GpuChoice>,
+    /// `--min-free`, MiB
+    pub min_free_mib: Option<f64>,
+    /// `--gpu-type`
+    pub gpu_type: Option<String>,
+    /// `--wait`
+    pub wait: Option<Wait>,
     /// `--interval`
     pub interval: Option<Duration>,
     /// `--stall-after`
@@ -46,8 +54,8 @@ pub struct Resolved {
     pub profile: String,
     /// Variables for the command, with the profile that names each.
     pub env: Vec<Variable>,
-    /// Which GPUs, where no flag says.
-    pub choose: Choose,
+    /// Which GPUs.
+    pub gpus: GpuWish,
     /// Time between two samples.
     pub interval: Duration,
     /// The findings.
@@ -78,7 +86,7 @@ pub fn settings(layers: Vec<Node>, name: &str, flags: &Flags) -> Result<Resolved
     let mut resolved = Resolved {
         profile: name.to_owned(),
         env: profile.env.set,
-        choose: profile.gpus.choose,
+        gpus: wish(&profile.gpus, flags),
         interval: flags.interval.unwrap_or(profile.interval),
         judge: profile.judge,
         rules: profile.rules,
@@ -97,6 +105,27 @@ fn end(profile: EndSettings, flags: &Flags) -> EndSettings {
         leftovers: flags.leftovers.unwrap_or(profile.leftovers),
         time_limit: flags.time_limit.or(profile.time_limit),
         kill_after: flags.kill_after.or(profile.kill_after),
+    }
+}
+
+/// A profile's `free` gives way where there is none, as the default does; a flag doesn't, nor
+/// does what a profile asks for by number, name or with a wait.
+fn wish(profile: &profile::Gpus, flags: &Flags) -> GpuWish {
+    let profiles = Some(&profile.choose).filter(|choice| **choice != GpuChoice::Free);
+    let wait = flags.wait.unwrap_or(if profile.wait.is_zero() {
+        Wait::No
+    } else {
+        Wait::For(profile.wait)
+    });
+    let typed = flags.gpus.is_some() || flags.min_free_mib.is_some() || flags.gpu_type.is_some();
+    let choice = flags.gpus.as_ref().or(profiles).cloned();
+    let particular = matches!(choice, Some(GpuChoice::Count(_) | GpuChoice::Named(_)));
+    GpuWish {
+        choice,
+        min_free_mib: flags.min_free_mib.unwrap_or(profile.min_free_mib),
+        gpu_type: flags.gpu_type.clone(),
+        wait,
+        asked: typed || particular || wait != Wait::No,
     }
 }
 
@@ -168,8 +197,6 @@ fn unheeded(profile: &Profile) -> Vec<String> {
     let usual_end = profile::End::default();
     let keys = [
         ("env.frameworks", !profile.env.frameworks.is_empty()),
-        ("gpus.min_free", gpus.min_free_mib > 0.0),
-        ("gpus.wait", !gpus.wait.is_zero()),
         ("gpus.mem_limit", gpus.mem_limit_mib.is_some()),
         ("progress.patterns", !progress.patterns.is_empty()),
         ("progress.follow", !progress.follow.is_empty()),

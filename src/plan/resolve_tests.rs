@@ -20,7 +20,7 @@ fn webhook() -> Channel {
 fn without_anything_it_is_the_default() {
     let resolved = resolve(&[], &Flags::default());
     assert_eq!(resolved.interval, Duration::from_secs(1));
-    assert_eq!(resolved.choose, Choose::Free);
+    assert_eq!(resolved.gpus, GpuWish::default());
     assert_eq!(resolved.unheeded, [""; 0]);
     assert_eq!(resolved.tell, TellSettings::default());
     let idle = resolved.judge.of("idle-holding");
@@ -41,6 +41,41 @@ fn flags_are_the_strongest_layer() {
     let stalled = resolved.judge.of("stalled");
     assert!(stalled.on);
     assert_eq!(stalled.after, Limit::After(Duration::from_secs(5)));
+}
+
+#[test]
+fn a_wish_for_gpus_comes_from_flags_and_profiles() {
+    let wish = |text: &str, flags: &Flags| resolve(&[text], flags).gpus;
+    let typed = Flags {
+        gpus: Some(GpuChoice::Count(2)),
+        ..Flags::default()
+    };
+    let got = wish("gpus: {choose: none, min_free: 8GiB, wait: 10m}", &typed);
+    assert_eq!(
+        got,
+        GpuWish {
+            choice: Some(GpuChoice::Count(2)),
+            min_free_mib: 8192.0,
+            gpu_type: None,
+            wait: Wait::For(Duration::from_secs(600)),
+            asked: true,
+        }
+    );
+    for (text, choice, asked) in [
+        ("gpus: {choose: free, min_free: 1GiB}", None, false),
+        ("gpus: {choose: none}", Some(GpuChoice::None), false),
+        ("gpus: {choose: 2}", Some(GpuChoice::Count(2)), true),
+        ("gpus: {choose: auto}", Some(GpuChoice::Count(1)), true),
+        ("gpus: {wait: 1s}", None, true),
+        (
+            "gpus: {choose: 'id:0,1'}",
+            Some("id:0,1".parse().unwrap()),
+            true,
+        ),
+    ] {
+        let got = wish(text, &Flags::default());
+        assert_eq!((got.choice, got.asked), (choice, asked), "{text}");
+    }
 }
 
 #[test]
@@ -82,10 +117,10 @@ fn channels_without_routes_hear_of_alarms() {
 
 #[test]
 fn what_does_nothing_is_named() {
-    let text = "end: {time_limit: 1h, fail_if: [finding.oom]}\ngpus: {wait: 5m}\n";
+    let text = "end: {time_limit: 1h, fail_if: [finding.oom]}\ngpus: {mem_limit: 5GiB}\n";
     assert_eq!(
         resolve(&[text], &Flags::default()).unheeded,
-        ["gpus.wait", "end.fail_if"]
+        ["gpus.mem_limit", "end.fail_if"]
     );
 }
 

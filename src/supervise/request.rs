@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use crate::model::GpuWish;
 use crate::plan::resolve::Resolved;
 
 /// What was typed, with every default filled in but the one that depends on the driver.
@@ -10,8 +11,8 @@ use crate::plan::resolve::Resolved;
 pub struct Request {
     /// The command and its arguments; not empty.
     pub argv: Vec<OsString>,
-    /// Which GPUs; None: the default, which gives way where no driver answers.
-    pub gpus: Option<GpuChoice>,
+    /// Which GPUs.
+    pub gpus: GpuWish,
     /// The user's own variables for the child.
     pub env: Vec<(String, OsString)>,
     /// Set nothing but those.
@@ -28,15 +29,6 @@ pub struct Request {
     pub record: bool,
     /// Say nothing.
     pub quiet: bool,
-}
-
-/// Which GPUs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GpuChoice {
-    /// All that nobody uses.
-    Free,
-    /// CUDA_VISIBLE_DEVICES is left alone, and no GPU is watched.
-    None,
 }
 
 /// How we leave.

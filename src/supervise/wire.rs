@@ -14,6 +14,7 @@ use crate::launch::signals::{self, Arrivals, Origin};
 use crate::launch::streams::Streams;
 use crate::launch::terminal::in_foreground;
 use crate::model::{Exit, Tap};
+use crate::place::claims::Claim;
 use crate::sys::process;
 use crate::sys::signals::{Mask, suffer, take};
 use crate::sys::spawn::Unspawned;
@@ -28,7 +29,7 @@ use super::stopper::Stopper;
 use super::watchers::{Bells, Watchers, Watching};
 
 pub use super::prepare::dry_run;
-pub use super::request::{Ending, GpuChoice, Refused, Request};
+pub use super::request::{Ending, Refused, Request};
 
 /// How long our line at the start may hold back the command's output.
 const ANNOUNCING: Duration = Duration::from_millis(200);
@@ -169,6 +170,7 @@ impl Launch {
         let quiet = prepared.request.quiet;
         let end = prepared.request.settings.end;
         let stopper = Stopper::new(end, child.pid());
+        let claims = std::mem::take(&mut prepared.placement.claims);
         let watching = Watching {
             clock,
             child: child.pid(),
@@ -197,6 +199,7 @@ impl Launch {
             arrivals,
             early,
             quiet,
+            _claims: claims,
             ended: None,
             finishing: None,
         };
@@ -215,6 +218,8 @@ struct Run {
     state: State,
     stopper: Stopper,
     quiet: bool,
+    /// Ours until the end.
+    _claims: Vec<Claim>,
     /// When the child was seen to have ended.
     ended: Option<Instant>,
     finishing: Option<Instant>,

@@ -85,6 +85,7 @@ impl Sandbox {
             ("HOME", root.join("home").into()),
             ("XDG_STATE_HOME", root.join("state").into()),
             ("XDG_CONFIG_HOME", root.join("home/.config").into()),
+            ("GPUWATCH_CLAIMS", root.join("claims").into()),
             ("GPUWATCH_NVML_LIBRARY", root.join("no-driver.so").into()),
             ("LANG", "C.UTF-8".into()),
             ("TERM", "xterm".into()),

@@ -11,7 +11,8 @@ use serde_json::Number;
 
 use crate::model::{GpuInfo, GpuProcess, GpuSample, Inventory, Reading, Why};
 use crate::place::choose::{self, Standing};
-use crate::place::holder::{Holder, holder};
+use crate::place::claims::{Claimed, Claims, key};
+use crate::place::holder::{Holder, claimant, holder};
 use crate::place::visible::{Device, visible};
 
 /// The document of `--json`.
@@ -47,7 +48,8 @@ pub struct Gpu {
     pub temp_c: Option<Number>,
     /// W
     pub power_w: Option<Number>,
-    /// `free`, `busy`, `lost`, or `unknown` where too little can be read.
+    /// `free`, `claimed` (and used by nobody yet), `busy`, `lost`, or `unknown` where too little
+    /// can be read.
     pub state: &'static str,
     /// Who claimed it.
     pub claim: Option<Claim>,
@@ -55,12 +57,17 @@ pub struct Gpu {
     pub processes: Vec<Process>,
 }
 
-/// A claim of another run.
+/// A run's claim. Null is what can't be seen from here.
 #[derive(Debug, Serialize)]
 pub struct Claim {
-    run: String,
-    user: Option<String>,
-    since: Option<String>,
+    /// Its id.
+    pub run: Option<String>,
+    /// Its user.
+    pub user: Option<String>,
+    /// The gpuwatch that holds it.
+    pub pid: Option<u32>,
+    /// When that was started.
+    pub since: Option<String>,
 }
 
 /// A process on a GPU.
@@ -88,13 +95,15 @@ pub fn document(inventory: &Inventory, samples: &[GpuSample]) -> Document {
     let setting = setting.as_ref().map(|v| v.to_string_lossy());
     let visible = visible(setting.as_deref(), inventory);
     let standings = choose::standings(inventory, samples, &BTreeSet::new(), &|_| None);
+    let claims = Claims::look();
     let gpus = inventory
         .gpus
         .iter()
         .zip(&standings)
         .map(|(info, standing)| {
             let sample = samples.iter().find(|s| s.index == info.index);
-            gpu(info, standing, sample, &visible)
+            let claimed = claims.as_ref().and_then(|c| c.claimed(&key(info)));
+            gpu(info, standing, sample, &visible, claimed.map(claim))
         });
     Document {
         schema: 1,
@@ -104,7 +113,24 @@ pub fn document(inventory: &Inventory, samples: &[GpuSample]) -> Document {
     }
 }
 
-fn gpu(info: &GpuInfo, standing: &Standing, sample: Option<&GpuSample>, visible: &[Device]) -> Gpu {
+fn claim(claimed: Claimed) -> Claim {
+    let holder = claimed.pid.map(|pid| claimant(Path::new("/proc"), pid));
+    let holder = holder.unwrap_or_default();
+    Claim {
+        run: holder.run,
+        user: holder.user,
+        pid: claimed.pid,
+        since: holder.since.and_then(local_time),
+    }
+}
+
+fn gpu(
+    info: &GpuInfo,
+    standing: &Standing,
+    sample: Option<&GpuSample>,
+    visible: &[Device],
+    claim: Option<Claim>,
+) -> Gpu {
     let unread = GpuSample::default();
     let read = sample.unwrap_or(&unread);
     let processes = read.processes.value().map_or(&[][..], Vec::as_slice);
@@ -119,14 +145,15 @@ fn gpu(info: &GpuInfo, standing: &Standing, sample: Option<&GpuSample>, visible:
             .or_else(|| info.memory_mib.map(Number::from)),
         temp_c: number(&read.temp_c, 1.0),
         power_w: number(&read.power_w, 10.0),
-        state: state(standing, read),
-        claim: None,
+        state: state(standing, read, claim.is_some()),
+        claim,
         processes: processes.iter().map(process).collect(),
     }
 }
 
-fn state(standing: &Standing, read: &GpuSample) -> &'static str {
+fn state(standing: &Standing, read: &GpuSample, claimed: bool) -> &'static str {
     match (&standing.busy, &read.processes, &read.mem_used_mib) {
+        (None, ..) if claimed => "claimed",
         (None, ..) => "free",
         (_, Reading::Missing(Why::Lost), _) => "lost",
         (_, Reading::Missing(_), Reading::Missing(_)) => "unknown",

@@ -4,7 +4,7 @@
 
 use serde_json::Number;
 
-use super::document::{Document, Gpu, Process};
+use super::document::{Claim, Document, Gpu, Process};
 use crate::model::units::mib_text;
 
 const HEAD: [&str; 8] = [
@@ -28,7 +28,8 @@ pub fn table(document: &Document) -> String {
     }
     let mut rows = vec![HEAD.map(str::to_owned)];
     for gpu in &document.gpus {
-        let mut who = gpu.processes.iter().map(process);
+        let claimed = gpu.claim.iter().map(claim);
+        let mut who = claimed.chain(gpu.processes.iter().map(process));
         rows.push(row(gpu, who.next().unwrap_or_default()));
         rows.extend(who.map(|w| {
             let mut row = <[String; 8]>::default();
@@ -75,6 +76,22 @@ fn memory(gpu: &Gpu) -> String {
         mib(gpu.mem_used_mib.as_ref()),
         mib(gpu.mem_total_mib.as_ref())
     )
+}
+
+/// `li: claimed by run 20261130-1-train-7f3a (pid 4180)`
+fn claim(claim: &Claim) -> String {
+    let user = claim
+        .user
+        .as_deref()
+        .map_or(String::new(), |u| format!("{u}: "));
+    let run = claim
+        .run
+        .as_deref()
+        .map_or(String::new(), |r| format!(" {r}"));
+    let pid = claim
+        .pid
+        .map_or(String::new(), |pid| format!(" (pid {pid})"));
+    format!("{user}claimed by run{run}{pid}")
 }
 
 /// `li: python train.py (pid 41822, 18.0 GiB)`

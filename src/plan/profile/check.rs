@@ -49,6 +49,7 @@ fn scalar(node: &Node, kind: &Kind) -> Result<(), String> {
             _ => values::duration(node).map(drop),
         },
         Kind::Repeat => values::repeat(node).map(drop),
+        Kind::Gpus => values::gpu_choice(node).map(drop),
         Kind::Size => values::size_mib(node).map(drop),
         Kind::Percent => match node.number() {
             Some(number) if (0.0..=100.0).contains(&number) => Ok(()),

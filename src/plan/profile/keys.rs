@@ -30,6 +30,8 @@ pub enum Kind {
     Duration(Option<&'static str>),
     /// When to say something again.
     Repeat,
+    /// Which GPUs.
+    Gpus,
     /// A size.
     Size,
     /// A number from 0 to 100.
@@ -107,8 +109,8 @@ pub const ENV: &[KeyOf] = &[
 pub const GPUS: &[KeyOf] = &[
     key(
         "choose",
-        Kind::Choice(&["free", "none"]),
-        "free: all that nobody uses, if there are any; none: no GPU is chosen or watched",
+        Kind::Gpus,
+        "free: all that nobody uses, if there are any; a count, or auto for one; id:0,1: these; none: no GPU is chosen or watched",
     ),
     key(
         "min_free",

@@ -31,7 +31,9 @@ pub use schema::schema;
 pub use show::shown;
 pub use yaml::{MAX_BYTES, TOO_LARGE};
 
-use crate::model::{ActSettings, Condition, EndSettings, JudgeSettings, Phase, Rule, TellSettings};
+use crate::model::{
+    ActSettings, Condition, EndSettings, GpuChoice, JudgeSettings, Phase, Rule, TellSettings,
+};
 
 /// A profile with every value filled in.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,10 +87,10 @@ impl std::fmt::Debug for Variable {
 }
 
 /// `gpus`
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Gpus {
     /// Which are given to the run.
-    pub choose: Choose,
+    pub choose: GpuChoice,
     /// A GPU with less free memory isn't free, MiB.
     pub min_free_mib: f64,
     /// How long to wait for one.
@@ -97,14 +99,15 @@ pub struct Gpus {
     pub mem_limit_mib: Option<f64>,
 }
 
-/// `gpus.choose`
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Choose {
-    /// All that nobody uses, if there are any.
-    #[default]
-    Free,
-    /// None is chosen or watched.
-    None,
+impl Default for Gpus {
+    fn default() -> Self {
+        Self {
+            choose: GpuChoice::Free,
+            min_free_mib: 0.0,
+            wait: Duration::ZERO,
+            mem_limit_mib: None,
+        }
+    }
 }
 
 /// `progress`

@@ -12,11 +12,11 @@ use super::channel;
 use super::error::ProfileError;
 use super::node::Node;
 use super::values;
-use super::{Choose, End, Env, Gate, Gpus, Pattern, Profile, Progress, Record, Restart, Variable};
+use super::{End, Env, Gate, Gpus, Pattern, Profile, Progress, Record, Restart, Variable};
 use crate::model::names::FINDINGS;
 use crate::model::{
-    ActSettings, Action, EndSettings, FindingSettings, JudgeSettings, Leftovers, Limit, Rule,
-    Severity, TellSettings,
+    ActSettings, Action, EndSettings, FindingSettings, GpuChoice, JudgeSettings, Leftovers, Limit,
+    Rule, Severity, TellSettings,
 };
 use crate::plan::expression::{self, Names, Scope};
 use crate::plan::nearest::suggestion;
@@ -169,10 +169,9 @@ fn variables(map: Option<&Node>) -> Result<Vec<Variable>, ProfileError> {
 fn gpus(node: Option<&Node>) -> Result<Gpus, ProfileError> {
     let get = |key| node.and_then(|node: &Node| node.get(key));
     Ok(Gpus {
-        choose: match get("choose").and_then(Node::text) {
-            Some("none") => Choose::None,
-            _ => Choose::Free,
-        },
+        choose: get("choose").map_or(Ok(GpuChoice::Free), |node| {
+            values::gpu_choice(node).map_err(at(node, "gpus.choose"))
+        })?,
         min_free_mib: size(get("min_free"), "gpus.min_free")?.unwrap_or_default(),
         wait: duration(get("wait"), "gpus.wait")?.unwrap_or_default(),
         mem_limit_mib: size(get("mem_limit"), "gpus.mem_limit")?,

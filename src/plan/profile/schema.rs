@@ -59,6 +59,11 @@ fn kind(kind: &Kind) -> Value {
             {"type": "string", "pattern": r"^[0-9.]+x$"},
             {"type": "string", "pattern": DURATION},
         ]}),
+        Kind::Gpus => json!({"anyOf": [
+            {"enum": ["free", "auto", "none"]},
+            {"type": "integer", "minimum": 1},
+            {"type": "string", "pattern": "^([0-9]+|id:.+)$"},
+        ]}),
         Kind::Size => json!({"anyOf": [{"type": "string", "pattern": SIZE}, {"const": 0}]}),
         Kind::Percent => json!({"type": "number", "minimum": 0, "maximum": 100}),
         Kind::Count => json!({"type": "integer", "minimum": 0}),

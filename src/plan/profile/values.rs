@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use super::error::shown;
 use super::node::Node;
-use crate::model::{Phase, Repeat, RunNews, Severity, units};
+use crate::model::{GpuChoice, Phase, Repeat, RunNews, Severity, units};
+use crate::plan::nearest::suggestion;
 
 /// Severities as they are written.
 pub const SEVERITIES: &[&str] = &["note", "warning", "critical"];
@@ -18,6 +20,19 @@ pub fn duration(node: &Node) -> Result<Duration, String> {
             node.kind()
         )),
     }
+}
+
+/// Which GPUs: a word, a count, or `id:` and a list.
+pub fn gpu_choice(node: &Node) -> Result<GpuChoice, String> {
+    const WORDS: [&str; 3] = ["free", "auto", "none"];
+    let count = node.number().map(|count| count.to_string());
+    let text = node.text().map(str::to_owned).or(count);
+    let text =
+        text.ok_or_else(|| format!("{} names no GPUs: write it like free or 2", node.kind()))?;
+    text.parse().map_err(|why: String| match shown(&text) {
+        Some(word) => format!("{why}{}", suggestion(word, WORDS)),
+        None => "this names no GPUs: write free, auto, none, a count, or id:0,1".to_owned(),
+    })
 }
 
 /// A size in MiB: `512MiB`, `20 GiB`, `1TiB`, or 0.

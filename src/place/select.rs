@@ -1,0 +1,217 @@
+//! Which GPUs a wish can have now, which it could have later, and which never.
+//!
+//! Pure: what was read and who claims what are arguments. Taking them is another matter.
+
+use super::choose::Standing;
+use super::visible::{Device, visible};
+use crate::model::units::mib_text;
+use crate::model::{GpuChoice, GpuInfo, GpuSample, GpuWish, Inventory, Wait, fits};
+
+/// What a wish is held against.
+pub struct Machine<'a> {
+    /// What there is.
+    pub inventory: &'a Inventory,
+    /// What was read of it.
+    pub samples: &'a [GpuSample],
+    /// Who is on it.
+    pub standings: &'a [Standing],
+    /// The value of `CUDA_VISIBLE_DEVICES` that the run would inherit: it gets no other device.
+    pub allowed: Option<&'a str>,
+    /// Who claims a device, as a sentence without a full stop.
+    pub claimed: &'a dyn Fn(&Device) -> Option<String>,
+}
+
+/// Devices that fit now, in the order in which they shall be tried.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Offer {
+    /// These fit.
+    pub fit: Vec<Device>,
+    /// So many of them are needed; None: all of them, one at least.
+    pub need: Option<usize>,
+    /// Why others don't fit now; of named ones, who else is on them.
+    pub because: Vec<String>,
+}
+
+/// Holds a wish against the machine.
+///
+/// # Errors
+/// It can't be had here however long one waits: why, and what to do.
+pub fn offer(wish: &GpuWish, machine: &Machine<'_>) -> Result<Offer, String> {
+    match &wish.choice {
+        Some(GpuChoice::Named(names)) => named(names, wish, machine),
+        Some(GpuChoice::Count(count)) => counted(*count, wish, machine),
+        _ => Ok(Offer {
+            need: None,
+            ..unnamed(wish, machine)
+        }),
+    }
+}
+
+fn counted(count: usize, wish: &GpuWish, machine: &Machine<'_>) -> Result<Offer, String> {
+    let there = visible(machine.allowed, machine.inventory);
+    let right: Vec<&Device> = there
+        .iter()
+        .filter(|device| never(device, wish, machine).is_none())
+        .collect();
+    if right.len() < count {
+        let mut text = match right.len() {
+            0 => "there is no GPU".to_owned(),
+            1 => "there is 1 GPU".to_owned(),
+            n => format!("there are {n} GPUs"),
+        };
+        if right.len() < there.len() {
+            text.push_str(" that fits");
+            let why: Vec<String> = there
+                .iter()
+                .filter_map(|device| never(device, wish, machine))
+                .collect();
+            text.push_str(&format!(" ({})", why.join("; ")));
+        } else if machine.allowed.is_some() && there.len() < machine.inventory.gpus.len() {
+            text.push_str(" in CUDA_VISIBLE_DEVICES");
+        }
+        return Err(text);
+    }
+    Ok(Offer {
+        need: Some(count),
+        ..unnamed(wish, machine)
+    })
+}
+
+/// Those that nobody uses or claims.
+fn unnamed(wish: &GpuWish, machine: &Machine<'_>) -> Offer {
+    let mut offer = Offer::default();
+    for device in visible(machine.allowed, machine.inventory) {
+        let why = never(&device, wish, machine).or_else(|| not_now(&device, wish, machine));
+        match why {
+            None => offer.fit.push(device),
+            Some(why) => offer.because.push(why),
+        }
+    }
+    offer
+}
+
+/// Exactly these. That somebody else is on one is said, but keeps nobody from it who names it,
+/// unless waiting was asked for.
+fn named(names: &[String], wish: &GpuWish, machine: &Machine<'_>) -> Result<Offer, String> {
+    let mut offer = Offer {
+        need: Some(names.len()),
+        ..Offer::default()
+    };
+    let allowed = visible(machine.allowed, machine.inventory);
+    for name in names {
+        let device = find(name, machine.inventory)?;
+        if !allowed.contains(&device) && machine.allowed.is_some() {
+            return Err(format!("{name} is not in CUDA_VISIBLE_DEVICES"));
+        }
+        if offer.fit.contains(&device) {
+            return Err(format!("{name} is named twice"));
+        }
+        if let Some(why) = never(&device, wish, machine) {
+            return Err(why);
+        }
+        let busy = busy(&device, machine);
+        let hindered = if wish.wait == Wait::No {
+            None
+        } else {
+            busy.clone()
+        };
+        let claimed = (machine.claimed)(&device);
+        match claimed
+            .or(hindered)
+            .or_else(|| too_full(&device, wish, machine))
+        {
+            Some(why) => offer.because.push(why),
+            None => {
+                offer.because.extend(busy);
+                offer.fit.push(device);
+            }
+        }
+    }
+    Ok(offer)
+}
+
+fn find(name: &str, inventory: &Inventory) -> Result<Device, String> {
+    if let Ok(index) = name.parse::<u32>() {
+        let there = inventory.gpus.iter().any(|gpu| gpu.index == index);
+        return there
+            .then_some(Device::Gpu(index))
+            .ok_or_else(|| format!("there is no GPU {index}: {}", indices(inventory)));
+    }
+    let fitting = inventory.gpus.iter().filter(|gpu| {
+        let uuid = gpu.uuid.as_deref();
+        uuid.is_some_and(|uuid| uuid.starts_with(name))
+    });
+    let fitting: Vec<String> = fitting.map(|gpu| gpu.index.to_string()).collect();
+    if fitting.len() > 1 {
+        return Err(format!(
+            "{name} fits GPUs {}: write more of it",
+            fitting.join(" and ")
+        ));
+    }
+    visible(Some(name), inventory)
+        .pop()
+        .ok_or_else(|| format!("there is no device {name}: 'gpuwatch gpus' lists those there are"))
+}
+
+fn indices(inventory: &Inventory) -> String {
+    let indices: Vec<String> = inventory.gpus.iter().map(|g| g.index.to_string()).collect();
+    match indices.len() {
+        0 => "there is none at all".to_owned(),
+        1 => format!("there is {}", indices[0]),
+        _ => format!("there are {}", indices.join(", ")),
+    }
+}
+
+/// Why this device won't do however long one waits.
+fn never(device: &Device, wish: &GpuWish, machine: &Machine<'_>) -> Option<String> {
+    let info = info(device, machine.inventory)?;
+    let name = info.name.as_deref().unwrap_or("of unknown type");
+    if let Some(pattern) = &wish.gpu_type
+        && !fits(pattern, info.name.as_deref().unwrap_or_default())
+    {
+        return Some(format!("GPU {} is {name}", info.index));
+    }
+    let total = info.memory_mib.map(|mib| mib as f64)?;
+    (total < wish.min_free_mib)
+        .then(|| format!("GPU {} has {} in all", info.index, mib_text(total)))
+}
+
+fn not_now(device: &Device, wish: &GpuWish, machine: &Machine<'_>) -> Option<String> {
+    (machine.claimed)(device)
+        .or_else(|| busy(device, machine))
+        .or_else(|| too_full(device, wish, machine))
+}
+
+fn busy(device: &Device, machine: &Machine<'_>) -> Option<String> {
+    let Device::Gpu(index) = device else {
+        return None; // who is on a part of a GPU isn't told by the whole
+    };
+    let mut standings = machine.standings.iter();
+    standings.find(|s| s.gpu == *index)?.busy.clone()
+}
+
+/// Memory that can't be read is not enough memory, where some is asked for.
+fn too_full(device: &Device, wish: &GpuWish, machine: &Machine<'_>) -> Option<String> {
+    let Device::Gpu(index) = device else {
+        return None;
+    };
+    if wish.min_free_mib <= 0.0 {
+        return None;
+    }
+    let sample = machine.samples.iter().find(|s| s.index == *index);
+    let free = sample.and_then(|s| Some(s.mem_total_mib.get()? - s.mem_used_mib.get()?));
+    match free {
+        Some(free) if free >= wish.min_free_mib => None,
+        Some(free) => Some(format!("GPU {index} has {} free", mib_text(free))),
+        None => Some(format!("GPU {index} does not tell its free memory")),
+    }
+}
+
+fn info<'a>(device: &Device, inventory: &'a Inventory) -> Option<&'a GpuInfo> {
+    let index = device.gpu()?;
+    inventory.gpus.iter().find(|gpu| gpu.index == index)
+}
+
+#[cfg(test)]
+#[path = "select_tests.rs"]
+mod tests;

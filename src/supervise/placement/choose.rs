@@ -1,0 +1,363 @@
+//! From what the driver said to GPUs that are ours: holds the wish against it, claims what fits,
+//! and waits for the rest where that was asked for.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use nix::unistd::{Uid, User};
+
+use super::ask::{Answer, Asking};
+use super::{Placement, Unplaced, Watch};
+use crate::model::{GpuChoice, GpuWish, Inventory, Wait, duration_text};
+use crate::place::choose::{self, Standing};
+use crate::place::claims::{self, Claim, ClaimError, Claims};
+use crate::place::holder::{claimant, holder};
+use crate::place::select::{self, Machine, Offer};
+use crate::place::visible::Device;
+use crate::plan::env::Chosen;
+use crate::report::text::clean;
+use crate::supervise::request::Refused;
+use crate::supervise::say::say;
+
+/// How often it is looked again while GPUs are waited for.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// How long the line that says what is waited for may take.
+const SAYING: Duration = Duration::from_millis(200);
+
+/// What is to be chosen, and how.
+pub struct Chooser<'a> {
+    /// The wish.
+    pub wish: &'a GpuWish,
+    /// The value of `CUDA_VISIBLE_DEVICES` that the run would inherit.
+    pub given: Option<&'a str>,
+    /// Whether claims count: not inside another run, whose GPUs are ours.
+    pub claiming: bool,
+    /// Whether waiting is said.
+    pub quiet: bool,
+}
+
+impl Chooser<'_> {
+    /// Chooses, and waits where that was asked for.
+    ///
+    /// # Errors
+    /// The wish can't be had, or somebody ended us meanwhile.
+    pub fn choose(
+        &self,
+        mut answer: Answer,
+        asking: &mut Asking<'_>,
+    ) -> Result<Placement, Unplaced> {
+        let mut notes = Vec::new();
+        let claims = self
+            .claims(&mut notes)
+            .map_err(|e| self.refused(&e.to_string()))?;
+        let line = match (&claims, self.wish.wait) {
+            (_, Wait::No) | (None, _) => None,
+            (Some(claims), _) => Some(claims.line_up().map_err(|e| self.refused(&e.to_string()))?),
+        };
+        let began = Instant::now();
+        let mut waited = false;
+        loop {
+            let (offer, standings) = self.offer(&answer, claims.as_ref())?;
+            let ours = line.as_ref().is_none_or(|line| line.is_our_turn());
+            let taken = if ours {
+                self.take(&offer, &answer.inventory, claims.as_ref())?
+            } else {
+                None
+            };
+            if let Some((devices, held)) = taken {
+                let mut placement =
+                    self.placement(&devices, &offer, &answer.inventory, standings.len());
+                placement.claims = held;
+                if waited {
+                    // One line of ours before the start is enough.
+                    placement.said.clear();
+                }
+                placement.said.append(&mut notes);
+                return Ok(placement);
+            }
+            let why = self.unavailable(&offer, ours);
+            let left = match self.wish.wait {
+                Wait::No if !self.wish.asked => return Ok(self.without(why)),
+                Wait::No => {
+                    return Err(
+                        self.refused(&format!("{why}; add --wait to wait, or use --gpus none"))
+                    );
+                }
+                Wait::For(limit) if began.elapsed() >= limit => {
+                    let after = duration_text(limit);
+                    return Err(self.refused(&format!("{why}, after waiting for {after}")));
+                }
+                Wait::For(limit) => limit.saturating_sub(began.elapsed()),
+                Wait::Always => LOOK_AGAIN * 2,
+            };
+            if !std::mem::replace(&mut waited, true) {
+                asking.keep_looking(LOOK_AGAIN);
+                self.say_waiting(&why);
+            }
+            let until = Instant::now() + left.min(LOOK_AGAIN * 2);
+            if let Some(samples) = asking.next(until)? {
+                answer.samples = samples;
+            }
+        }
+    }
+
+    /// Where nothing was asked for, claims that can't be seen are no reason not to start.
+    fn claims(&self, notes: &mut Vec<String>) -> Result<Option<Claims>, ClaimError> {
+        if !self.claiming {
+            return Ok(None);
+        }
+        match Claims::open() {
+            Ok(claims) => Ok(Some(claims)),
+            Err(error) if self.wish.asked => Err(error),
+            Err(error) => {
+                notes.push(format!("other runs' claims are not seen: {error}"));
+                Ok(None)
+            }
+        }
+    }
+
+    fn offer(
+        &self,
+        answer: &Answer,
+        claims: Option<&Claims>,
+    ) -> Result<(Offer, Vec<Standing>), Unplaced> {
+        let standings =
+            choose::standings(&answer.inventory, &answer.samples, &BTreeSet::new(), &who);
+        let claimed = |device: &Device| {
+            let claimed = claims?.claimed(&key(device, &answer.inventory))?;
+            Some(format!(
+                "{} is claimed by {}",
+                shown(device),
+                claimed.pid.map_or_else(
+                    || "a run that can't be seen from here".to_owned(),
+                    claimant_text
+                )
+            ))
+        };
+        let machine = Machine {
+            inventory: &answer.inventory,
+            samples: &answer.samples,
+            standings: &standings,
+            allowed: self.given,
+            claimed: &claimed,
+        };
+        let offer = select::offer(self.wish, &machine).map_err(|why| self.refused(&why))?;
+        Ok((offer, standings))
+    }
+
+    /// Takes what is needed of what fits; None: that isn't enough, and nothing is taken.
+    fn take(
+        &self,
+        offer: &Offer,
+        inventory: &Inventory,
+        claims: Option<&Claims>,
+    ) -> Result<Option<(Vec<Device>, Vec<Claim>)>, Unplaced> {
+        let Some(need) = offer.need else {
+            let some = !offer.fit.is_empty();
+            return Ok(some.then(|| (offer.fit.clone(), Vec::new())));
+        };
+        let (mut devices, mut held) = (Vec::new(), Vec::new());
+        for device in &offer.fit {
+            if devices.len() == need {
+                break;
+            }
+            if let Some(claims) = claims {
+                let taken = claims.take(&key(device, inventory));
+                let Some(claim) = taken.map_err(|e| self.refused(&e.to_string()))? else {
+                    continue;
+                };
+                held.push(claim);
+            }
+            devices.push(device.clone());
+        }
+        Ok((devices.len() == need).then_some((devices, held)))
+    }
+
+    fn unavailable(&self, offer: &Offer, ours: bool) -> String {
+        let because = offer.because.join("; ");
+        let free = offer.fit.len();
+        match (offer.need, free) {
+            _ if !ours => "others have waited for longer".to_owned(),
+            (_, 0) if because.is_empty() => "there is no GPU".to_owned(),
+            (_, 0) => format!("no GPU is free ({because})"),
+            (Some(need), _) if because.is_empty() => {
+                format!("{free} of {need} GPUs are free: others take them right now")
+            }
+            (Some(need), _) => format!("{free} of {need} GPUs are free ({because})"),
+            (None, _) => because,
+        }
+    }
+
+    fn say_waiting(&self, why: &str) {
+        if !self.quiet {
+            say(
+                format!(
+                    "gpuwatch: waiting for {}: {}\n",
+                    clean(&self.asked_for()),
+                    clean(why)
+                ),
+                SAYING,
+            );
+        }
+    }
+
+    fn asked_for(&self) -> String {
+        let kind = self
+            .wish
+            .gpu_type
+            .as_ref()
+            .map_or_else(String::new, |t| format!(" like {t}"));
+        match &self.wish.choice {
+            Some(GpuChoice::Count(1))
+            | Some(GpuChoice::Free)
+            | Option::None
+            | Some(GpuChoice::None) => format!("a GPU{kind}"),
+            Some(GpuChoice::Count(n)) => format!("{n} GPUs{kind}"),
+            Some(GpuChoice::Named(names)) => format!("GPU {}", names.join(",")),
+        }
+    }
+
+    /// The default gives way.
+    fn without(&self, why: String) -> Placement {
+        let mut placement = Placement::watching(Watch::Shown(self.given.map(str::to_owned)));
+        placement
+            .said
+            .push(format!("{why}: CUDA_VISIBLE_DEVICES is left unset"));
+        placement
+    }
+
+    fn placement(
+        &self,
+        devices: &[Device],
+        offer: &Offer,
+        inventory: &Inventory,
+        all: usize,
+    ) -> Placement {
+        let gpus: BTreeSet<u32> = devices.iter().filter_map(Device::gpu).collect();
+        let mut placement = Placement::watching(Watch::These(gpus.into_iter().collect()));
+        placement.chosen = Some(chosen(devices, inventory, self.wish));
+        placement
+            .said
+            .push(self.chosen_text(devices, offer, inventory, all));
+        placement
+    }
+
+    /// `GPU 1 (Tesla T4) of 2 is free and chosen; GPU 0 is busy: python (pid 7) holds 6.0 GiB`
+    fn chosen_text(
+        &self,
+        devices: &[Device],
+        offer: &Offer,
+        inventory: &Inventory,
+        all: usize,
+    ) -> String {
+        let name = devices.first().and_then(Device::gpu).and_then(|gpu| {
+            let info = inventory.gpus.iter().find(|g| g.index == gpu)?;
+            info.name.clone()
+        });
+        let many = devices.len() > 1;
+        let names: Vec<String> = devices.iter().map(value).collect();
+        let mut text = format!(
+            "{} {}{} of {all} {} {}",
+            if many { "GPUs" } else { "GPU" },
+            names.join(","),
+            name.map_or_else(String::new, |name| format!(" ({name})")),
+            if many { "are" } else { "is" },
+            match offer.need {
+                None => "free and chosen",
+                Some(_) => "claimed",
+            },
+        );
+        for why in &offer.because {
+            text.push_str("; ");
+            text.push_str(why);
+        }
+        text
+    }
+
+    /// What can't be had.
+    pub fn refused(&self, why: &str) -> Unplaced {
+        let flag = match &self.wish.choice {
+            Some(GpuChoice::Count(n)) => format!("--gpus {n}"),
+            Some(GpuChoice::Named(names)) => format!("--gpus id:{}", names.join(",")),
+            _ => "--gpus free".to_owned(),
+        };
+        Unplaced::Refused(Refused::own(format!("{flag}: {why}")))
+    }
+}
+
+/// Somebody else's process by its name, and by its user's where that isn't ours.
+fn who(pid: u32) -> Option<String> {
+    let found = holder(Path::new("/proc"), pid);
+    let name = found.name?;
+    match found.user.filter(|user| *user != us()) {
+        Some(user) => Some(format!("{user}'s {name}")),
+        None => Some(name),
+    }
+}
+
+fn us() -> String {
+    let uid = Uid::current();
+    let user = User::from_uid(uid).ok().flatten();
+    user.map_or_else(|| uid.to_string(), |user| user.name)
+}
+
+fn claimant_text(pid: u32) -> String {
+    let found = claimant(Path::new("/proc"), pid);
+    let whose = found.user.filter(|user| *user != us());
+    let whose = whose.map_or_else(String::new, |user| format!("{user}'s "));
+    match found.run {
+        Some(run) => format!("{whose}run {run} (pid {pid})"),
+        None => format!("{whose}run with pid {pid}"),
+    }
+}
+
+/// How a device is called among the claims.
+fn key(device: &Device, inventory: &Inventory) -> String {
+    match device {
+        Device::Mig { name, .. } => name.clone(),
+        Device::Gpu(index) => {
+            let info = inventory.gpus.iter().find(|gpu| gpu.index == *index);
+            info.map_or_else(|| format!("index-{index}"), claims::key)
+        }
+    }
+}
+
+fn shown(device: &Device) -> String {
+    match device {
+        Device::Gpu(index) => format!("GPU {index}"),
+        Device::Mig { name, .. } => name.clone(),
+    }
+}
+
+/// As `CUDA_VISIBLE_DEVICES` names it.
+fn value(device: &Device) -> String {
+    match device {
+        Device::Gpu(index) => index.to_string(),
+        Device::Mig { name, .. } => name.clone(),
+    }
+}
+
+fn chosen(devices: &[Device], inventory: &Inventory, wish: &GpuWish) -> Chosen {
+    let uuid = |device: &Device| match device {
+        Device::Mig { name, .. } => Some(name.clone()),
+        Device::Gpu(index) => {
+            let info = inventory.gpus.iter().find(|gpu| gpu.index == *index);
+            info.and_then(|gpu| gpu.uuid.clone())
+        }
+    };
+    let uuids: Option<Vec<String>> = devices.iter().map(uuid).collect();
+    let values: Vec<String> = devices.iter().map(value).collect();
+    Chosen {
+        indices: values.join(","),
+        uuids: uuids.map(|list| list.join(",")),
+        how: match &wish.choice {
+            Some(GpuChoice::Count(1)) => "auto".to_owned(),
+            Some(GpuChoice::Count(n)) => n.to_string(),
+            Some(GpuChoice::Named(names)) => format!("id:{}", names.join(",")),
+            _ => "free".to_owned(),
+        },
+        asked: wish.asked,
+    }
+}
