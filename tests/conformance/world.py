@@ -122,7 +122,7 @@ class World:
     # Commands.
 
     def command(self, *argv: str, stdin: bool = False) -> list[str]:
-        """The command as the wrapper takes it; `stdin` says that it reads what is piped in."""
+        """The command as the wrapper takes it; `stdin` says that it reads that."""
         return self.wrapper.command(list(argv), stdin)
 
     def line(self, *argv: str, stdin: bool = False) -> str:

@@ -11,12 +11,12 @@ DIRECT = "direct"
 
 # How long something may take before it counts as never: a wait ends as soon as its condition
 # holds. What isn't asserted is given less, because a program that fails, fails many times.
-PATIENCE, PATIENCE_WITH_PEERS = 60.0, 8.0
+PATIENCE, PATIENCE_WITH_PEERS = 60.0, 6.0
 
 
 @dataclass(frozen=True)
 class Wrapper:
-    """A name, and how it takes a command (and whether that reads what is piped in)."""
+    """A name, and how it takes a command (and whether that reads its stdin)."""
 
     name: str
     command: Callable[[list[str], bool], list[str]]
@@ -42,11 +42,12 @@ def _prefix(*words: str) -> Wrapper:
 
 
 def _script(argv: list[str], _: bool) -> list[str]:
-    return ["script", "-qec", shlex.join(argv), "/dev/null"]
+    # `exec`, or its shell would stand between and answer signals in its own way.
+    return ["script", "-qec", f"exec {shlex.join(argv)}", "/dev/null"]
 
 
 def _unbuffer(argv: list[str], stdin: bool) -> list[str]:
-    # Its manual: without -p it doesn't read what is piped in.
+    # Its manual: without -p it doesn't read stdin.
     return ["unbuffer", *(["-p"] if stdin else []), *argv]
 
 

@@ -91,4 +91,4 @@ def a_script_without_a_first_line(world: World) -> object:
     path.write_text('echo "ran $1 $#"; exit 5\n')
     path.chmod(0o755)
     ended = world.scene(world.line("./plain", "well") + "\nexit $?")
-    return ended.code, ended.out
+    return ended.code, ended.out.split()

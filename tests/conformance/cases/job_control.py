@@ -76,7 +76,7 @@ def ctrl_z_and_fg(world: World) -> object:
 @case("T01-keys", "after a stop and fg, what is typed reaches the command", ON_TERMINAL)
 def keys_after_a_stop(world: World) -> object:
     shell = Shell(world)
-    shell.type(world.line("sh", "-c", "echo up; read x; echo got:$x; exit 4"))
+    shell.type(world.line("sh", "-c", "echo up; read x; echo got:$x; exit 4", stdin=True))
     shell.bash.wait_for("up\r\n")
     shell.terminal.send("\x1a")
     shell.bash.wait_for("Stopped")
@@ -140,7 +140,7 @@ def output_under_tostop(world: World) -> object:
 @case("T02-reads", "in the background, reading the terminal stops it; fg goes on", ON_TERMINAL)
 def a_reader_in_the_background(world: World) -> object:
     shell = Shell(world)
-    shell.do(world.line("sh", "-c", "read x; echo got:$x") + " &")
+    shell.do(world.line("sh", "-c", "read x; echo got:$x", stdin=True) + " &")
     shell.stopped()
     shell.type("fg")
     shell.in_front()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from registry import BOTH, cases_of
 from streams import Terminal
-from world import PYTHON, TERMINAL, Live, World
+from world import PYTHON, TERMINAL, World
 
 case = cases_of("Output")
 
@@ -51,7 +51,7 @@ def much_output(world: World) -> object:
 @case("O11-killed", "what was written before a KILL comes out", BOTH)
 def written_before_a_kill(world: World) -> object:
     ended = world.run(world.command("sh", "-c", "seq 1 20000; kill -KILL $$"))
-    return ended.shown, len(ended.out)
+    return ended.shown, len(ended.out.splitlines())
 
 
 @case("O03-prompt", "a prompt without a newline is shown; the answer arrives", BOTH)
@@ -87,15 +87,19 @@ def note(count):
         file.write(str(count))
     os.rename('count.new', 'count')
 note(0)
-for i in range(4096):
+for i in range(int(os.environ['BLOCKS'])):
     os.write(1, bytes([97 + i % 26]) * 4096)
     note(i + 1)
 """
 
 
 def resident_kib(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
+    """0 for one that has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmRSS:")), 0)
 
 
 def stuck(world: World) -> int:
@@ -115,6 +119,9 @@ def stuck(world: World) -> int:
 
 @case("O06-slow", "a slow reader holds the command back; nobody's memory grows; all comes", BOTH)
 def a_slow_reader(world: World) -> object:
+    # More than any buffer on the way holds; a terminal has small ones, and is slow.
+    blocks = 512 if world.mode == TERMINAL else 4096
+    world.env["BLOCKS"] = str(blocks)
     if world.mode == TERMINAL:
         live = world.start_on(Terminal(paused=True), world.command(PYTHON, "-c", POUR))
         seen = live.out
@@ -129,7 +136,7 @@ def a_slow_reader(world: World) -> object:
         seen.resume()
     ended = live.end()
     letters = sum(ended.out.count(letter) for letter in b"abcdefghijklmnopqrstuvwxyz")
-    return held < 4 << 20, memory < 100 * 1024, letters, ended.code
+    return held < blocks * 4096 // 4, memory < 100 * 1024, letters, ended.code
 
 
 @case("O09-whole", "30 times `seq 1 20000` on a terminal under load: all 108,894 bytes (and CRs)", (TERMINAL,), wanted={128_894: 30})
@@ -142,17 +149,3 @@ def whole_under_load(world: World) -> object:
             process.kill()
             process.wait()
     return {size: sizes.count(size) for size in sizes}
-
-
-@case("P01-holder", "a background process holds the stream: the code comes within 10 s", BOTH)
-def a_process_that_holds_the_stream(world: World) -> object:
-    before = time.monotonic()
-    live: Live = world.start(world.command("sh", "-c", "sleep 300 & echo hi; exit 3"))
-    code = live.wait()
-    in_time = time.monotonic() - before < 10
-    world.until("the output is there", lambda: b"hi" in live.out.data)
-    for pid in world.inhabitants():
-        subprocess.run(["kill", "-KILL", str(pid)], check=False, stderr=subprocess.DEVNULL)
-    return code, bytes(live.out.data).strip(), in_time
-
-

@@ -15,12 +15,12 @@ HI = 'echo "${GPUWATCH_RUN_DIR-}" >&9; echo hi; exit 7'
 
 
 def outcome(world: World, prepare: str, under: tuple[str, ...] = ()) -> object:
-    """Code, output, and whether there was at most one line of warning."""
+    """Code, last word, and whether there was at most one line of warning."""
     start = " ".join(under) + " " + world.line("sh", "-c", HI)
     ended = world.scene(f"exec 9> {world.work}/record\n{prepare}\n{start}\nexit $?")
     for folder in filter(None, world.noted("record")):
         shutil.rmtree(folder, ignore_errors=True)
-    return ended.code, ended.out, len(ended.err.splitlines()) <= 1
+    return ended.code, ended.out.split()[-1:], len(ended.err.splitlines()) <= 1
 
 
 @case("V07-no-home", "no HOME: the command runs, its code comes back, one warning at most")

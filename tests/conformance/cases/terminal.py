@@ -15,12 +15,17 @@ ON_TERMINAL = (TERMINAL,)
 IDENTITY = """
 import json, os
 caller = int(open('caller').read())
+def answer(ask):
+    try:
+        return ask()
+    except OSError as error:
+        return error.strerror
 seen = {
-    'session is the caller\\'s': os.getsid(0) == os.getsid(caller),
-    'group is the caller\\'s': os.getpgrp() == os.getpgid(caller),
-    'in the foreground': os.tcgetpgrp(0) == os.getpgrp(),
-    'stdin is': os.ttyname(0),
-    '/dev/tty opens': os.isatty(os.open('/dev/tty', os.O_RDWR)),
+    'same session': os.getsid(0) == os.getsid(caller),
+    'same group': os.getpgrp() == os.getpgid(caller),
+    'in the foreground': answer(lambda: os.tcgetpgrp(0) == os.getpgrp()),
+    'stdin is': answer(lambda: os.ttyname(0)),
+    '/dev/tty opens': answer(lambda: os.isatty(os.open('/dev/tty', os.O_RDWR))),
 }
 with open('seen', 'w') as file:
     print(json.dumps(seen), file=file)
@@ -105,7 +110,7 @@ print('answer', answer.hex(), flush=True)
 
 @case("T05-query", "a question to the terminal (ESC [6n) is answered", ON_TERMINAL)
 def a_terminal_query(world: World) -> object:
-    live = world.start(world.command(PYTHON, "-c", QUERY))
+    live = world.start(world.command(PYTHON, "-c", QUERY, stdin=True))
     live.wait_for("\x1b[6n")
     live.send("\x1b[5;7R")
     live.wait_for("answer 1b5b353b3752\r\n")
@@ -123,7 +128,7 @@ print('got', len(word), name)
 @case("T02-getpass", "a password is asked for and not shown, the line after it is", ON_TERMINAL)
 def a_password(world: World) -> object:
     terminal = Terminal()
-    live = world.start_on(terminal, world.command(PYTHON, "-c", ASK))
+    live = world.start_on(terminal, world.command(PYTHON, "-c", ASK, stdin=True))
     live.wait_for("Password: ")
     world.until("the echo is off", lambda: not terminal.echoes())
     live.send("geheim\n")
@@ -135,7 +140,7 @@ def a_password(world: World) -> object:
 
 @case("T06-eof", "what is typed arrives, Ctrl-D is its end", ON_TERMINAL)
 def typed_to_the_end(world: World) -> object:
-    live = world.start(world.command("sh", "-c", "echo up; cat > got; echo done"))
+    live = world.start(world.command("sh", "-c", "echo up; cat > got; echo done", stdin=True))
     live.wait_for("up\r\n")
     live.send("one\ntwo\n\x04")
     live.wait_for("done\r\n")
@@ -145,7 +150,7 @@ def typed_to_the_end(world: World) -> object:
 @case("T02-shell", "`bash -i` as the command has job control and doesn't complain", ON_TERMINAL)
 def an_interactive_shell(world: World) -> object:
     world.env["PS1"] = "inner> "
-    live = world.start(world.command("bash", "--norc", "--noprofile", "--noediting", "-i"))
+    live = world.start(world.command("bash", "--norc", "--noprofile", "--noediting", "-i", stdin=True))
     live.wait_for("inner> ")
     live.send("sh -c 'echo u''p; exec sleep 600'\n")
     live.wait_for("up\r\n")

@@ -5,11 +5,22 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 
-from registry import cases_of
-from world import PYTHON, InVain, Unavailable, World, children, send, status
+from registry import BOTH, cases_of
+from world import PYTHON, InVain, Live, Unavailable, World, children, send, status
 
 case = cases_of("Process tree")
+
+
+@case("P01-holder", "a background process holds the stream: the code comes within 10 s", BOTH)
+def a_process_that_holds_the_stream(world: World) -> object:
+    before = time.monotonic()
+    live: Live = world.start(world.command("sh", "-c", "sleep 300 & echo hi; exit 3"))
+    code = live.wait()
+    in_time = time.monotonic() - before < 10
+    world.until("the output is there", lambda: b"hi" in live.out.data)
+    return code, bytes(live.out.data).strip(), in_time
 
 
 @case("P02-leftovers", "what called setsid or forked twice lives on after the end")
@@ -80,7 +91,7 @@ def fate(world: World) -> str:
         world.path(name).unlink(missing_ok=True)
     live = world.start(world.command(PYTHON, "-c", FATES))
     child = int(world.note("pid"))
-    live.wait_for("line\n")
+    live.wait_for("line")
     send(live.pid, signal.SIGKILL)
     live.wait()
     try:
@@ -126,7 +137,7 @@ def process_1(unshare: int, world: World) -> int:
 @case("P04-term", "as process 1: TERM ends a command without a handler", wanted=143, not_claimed=ALONE)
 def term_as_process_1(world: World) -> object:
     live = world.start(as_process_1(world, "sh", "-c", "echo up; sleep 600"))
-    live.wait_for("up\n")
+    live.wait_for("up")
     send(process_1(live.pid, world), signal.SIGTERM)
     return live.end().shown
 
