@@ -115,6 +115,7 @@ class World:
             "LANG": "C.UTF-8",
             "TERM": "xterm",
             "SHELL": "/bin/sh",
+            "PWD": f"{self.folder}/work",
             "PYTHONDONTWRITEBYTECODE": "1",
             MARK: str(self.folder),
         }

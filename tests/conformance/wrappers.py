@@ -11,7 +11,7 @@ DIRECT = "direct"
 
 # How long something may take before it counts as never: a wait ends as soon as its condition
 # holds. What isn't asserted is given less, because a program that fails, fails many times.
-PATIENCE, PATIENCE_WITH_PEERS = 60.0, 6.0
+PATIENCE, PATIENCE_WITH_PEERS = 60.0, 8.0
 
 
 @dataclass(frozen=True)
