@@ -64,7 +64,7 @@ def an_unfinished_line(world: World) -> object:
     return live.wait()
 
 
-@case("O05-reader", "`yes | head -1`: over, quiet, and yes has died of SIGPIPE (141)", BOTH)
+@case("O05-reader", "`yes` into `head -1`: over, quiet, and yes has died of SIGPIPE (141)", BOTH)
 def a_reader_that_leaves(world: World) -> object:
     ended = world.scene(world.line("yes") + ' | head -n 1\necho "status ${PIPESTATUS[0]}"')
     return ended.out, ended.err
