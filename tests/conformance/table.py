@@ -49,6 +49,19 @@ def markdown(rows: list[Row], wrappers: list[str]) -> str:
     totals = [counts(rows, wrapper) for wrapper in wrappers]
     for answer in (HOLDS, FAILS, NOT_APPLICABLE):
         cells.append(["", f"**{answer}**", *(str(total[answer]) for total in totals)])
+    return aligned(cells)
+
+
+def summary(rows: list[Row], wrappers: list[str]) -> str:
+    """How many cases of each group hold, of those that are claimed."""
+    cells = [["", *wrappers]]
+    for group in dict.fromkeys(row.case.group for row in rows):
+        totals = [counts([row for row in rows if row.case.group == group], wrapper) for wrapper in wrappers]
+        cells.append([group, *(f"{total[HOLDS]} of {total[HOLDS] + total[FAILS]}" for total in totals)])
+    return aligned(cells)
+
+
+def aligned(cells: list[list[str]]) -> str:
     widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
     lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths)) + " |" for line in cells]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
