@@ -15,7 +15,7 @@ use support::http_server::closed_url;
 use support::{Job, Sandbox, wait_until};
 
 /// A disk of one page, which is taken; else files that may not grow.
-const FULL_DISK: &str = r#"
+const FULL_DISK: &str = r"
 if mount -t tmpfs -o size=4k tmpfs disk 2> /dev/null; then
     head -c 8k /dev/zero > disk/filler 2> /dev/null
     ! echo x 2> /dev/null > disk/probe || exit 90
@@ -24,7 +24,7 @@ else
     full='ulimit -f 0'
 fi
 export full
-"#;
+";
 
 /// Many at once, because each waits a moment for the dead place.
 const ALL_ENDINGS: &str = r#"
