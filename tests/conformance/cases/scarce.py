@@ -45,7 +45,10 @@ def any_user(world: World) -> object:
     ids = str(480_000 + os.getpid() % 10_000)
     world.copy_program()
     prepare = "unset HOME XDG_CONFIG_HOME XDG_STATE_HOME; cd /"
-    return outcome(world, prepare, ("setpriv", "--clear-groups", "--reuid", ids, "--regid", ids))
+    try:
+        return outcome(world, prepare, ("setpriv", "--clear-groups", "--reuid", ids, "--regid", ids))
+    finally:
+        shutil.rmtree(f"/tmp/gpuwatch-{ids}", ignore_errors=True)
 
 
 @case("S01-files", "RLIMIT_NOFILE of 16, 20, 24, 64")
