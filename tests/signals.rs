@@ -338,7 +338,7 @@ fn a_term_at_any_moment_ends_it_and_leaves_nobody() {
 #[test]
 fn no_signal_comes_by_itself() {
     let sandbox = Sandbox::new();
-    let runs: Vec<u32> = (0..60).collect();
+    let runs: Vec<u32> = (0..200).collect();
     for_each(&runs, |run| {
         let log = sandbox.arg(&format!("log{run}"));
         std::fs::write(format!("{log}.end"), "").unwrap();

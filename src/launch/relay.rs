@@ -53,6 +53,8 @@ pub struct Relays {
     drain: Arc<EventFd>,
     child_ended: Arc<AtomicBool>,
     ended: Arc<EventFd>,
+    /// A new size was copied since the child was last told of one.
+    resized: AtomicBool,
 }
 
 impl Relays {
@@ -69,6 +71,7 @@ impl Relays {
             drain: Arc::new(EventFd::from_value_and_flags(0, flags)?),
             child_ended: Arc::default(),
             ended: Arc::new(EventFd::from_value_and_flags(0, flags)?),
+            resized: AtomicBool::new(false),
         };
         for source in sources {
             relays.add(source, tap)?;
@@ -200,9 +203,16 @@ impl Relays {
     /// Copies the terminals' size to their stand-ins.
     pub fn copy_sizes(&self) {
         for shown in &self.terminals {
-            copy_size(shown.real, shown.pty.as_fd());
+            if copy_size(shown.real, shown.pty.as_fd()) {
+                self.resized.store(true, Ordering::Relaxed);
+            }
             shown.progress.note_size();
         }
+    }
+
+    /// The child is told of the size now. Whether a new one was copied since the last time.
+    pub fn take_resized(&self) -> bool {
+        self.resized.swap(false, Ordering::Relaxed)
     }
 
     /// Waits until what was written so far is delivered, as long as a reader may need who

@@ -91,12 +91,20 @@ impl Terminal {
     }
 }
 
-/// Copies a terminal's size to a PTY. A terminal that doesn't tell keeps the old one.
-pub fn copy_size(real: BorrowedFd<'_>, pty: BorrowedFd<'_>) {
-    if let Ok(size) = window_size(real) {
-        // The PTY is ours; it can only fail once the run is over.
-        let _ = set_window_size(pty, size);
-    }
+fn numbers(size: libc::winsize) -> [u16; 4] {
+    [size.ws_row, size.ws_col, size.ws_xpixel, size.ws_ypixel]
+}
+
+/// Copies a terminal's size to a PTY, and tells whether it was another there. A terminal that
+/// doesn't tell keeps the old one.
+pub fn copy_size(real: BorrowedFd<'_>, pty: BorrowedFd<'_>) -> bool {
+    let Ok(size) = window_size(real) else {
+        return false;
+    };
+    let is_new = window_size(pty).map_or(true, |old| numbers(old) != numbers(size));
+    // The PTY is ours; it can only fail once the run is over.
+    let _ = set_window_size(pty, size);
+    is_new
 }
 
 /// `there`, but for that in which `now` isn't what it was at one of these times, which is as

@@ -62,9 +62,12 @@ pub enum Action {
     Forward(i32),
     /// Copy the terminal's size, which may have changed while nobody was told.
     CopySize,
-    /// Copy the terminal's size, then tell the child once more that it changed: its handler
-    /// may have read the old size.
-    Resize,
+    /// Copy the terminal's size, then tell the child that it changed: where it has been told,
+    /// once more (its handler may have read the old size), but then only if it did change.
+    Resize {
+        /// It has been told.
+        told: bool,
+    },
     /// Stop as the child was stopped, so that our shell takes over the terminal.
     Stop(i32),
     /// Write to disk that the run is being cancelled.
@@ -227,7 +230,8 @@ impl State {
         let forward = running && reach == Reach::UsAlone;
         let mut actions = Vec::new();
         if signal == WINCH && self.has_terminal && running {
-            actions.push(Action::Resize);
+            let told = reach != Reach::UsAlone;
+            actions.push(Action::Resize { told });
         } else if forward {
             actions.push(Action::Forward(signal));
         }

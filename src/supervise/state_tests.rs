@@ -117,8 +117,14 @@ fn a_resize_is_passed_on_only_where_a_pty_stands_in() {
     let resized = |terminal, reach| {
         State::new(true, terminal, Leftovers::Report).handle(signal(WINCH, reach))
     };
-    assert_eq!(resized(true, Reach::Child), vec![Action::Resize]);
-    assert_eq!(resized(true, Reach::UsAlone), vec![Action::Resize]);
+    assert_eq!(
+        resized(true, Reach::Child),
+        vec![Action::Resize { told: true }]
+    );
+    assert_eq!(
+        resized(true, Reach::UsAlone),
+        vec![Action::Resize { told: false }]
+    );
     assert_eq!(resized(false, Reach::Child), vec![]);
     assert_eq!(resized(false, Reach::UsAlone), vec![Action::Forward(WINCH)]);
 }

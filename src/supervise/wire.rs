@@ -369,9 +369,11 @@ impl Run {
                 self.child.signal(signal);
             }
             Action::CopySize => self.relays.copy_sizes(),
-            Action::Resize => {
+            Action::Resize { told } => {
                 self.relays.copy_sizes();
-                self.child.signal(libc::SIGWINCH);
+                if self.relays.take_resized() || !told {
+                    self.child.signal(libc::SIGWINCH);
+                }
             }
             Action::Stop(signal) => {
                 // One that has ended is followed by nobody.

@@ -1,7 +1,7 @@
 //! Starting the child: fork, restore what is the caller's, exec; its errno comes back.
 
 use std::ffi::{CString, OsStr, OsString};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
@@ -69,6 +69,7 @@ impl Child {
         let argv = pointers(&self.argv);
         let env = pointers(&self.env);
         let (mut errno_in, errno_out) = io::pipe().map_err(Unspawned::Own)?;
+        let (go_in, mut go_out) = io::pipe().map_err(Unspawned::Own)?;
         // SAFETY: getpid takes nothing.
         let parent = unsafe { libc::getpid() };
         let before = Mask::pending();
@@ -77,9 +78,15 @@ impl Child {
         let pid = unsafe { libc::fork() };
         match pid {
             -1 => Err(Unspawned::Own(io::Error::last_os_error())),
-            0 => self.become_command(parent, &argv, &env, errno_out.as_raw_fd()),
+            0 => {
+                wait_for_go(parent, &go_in, &go_out);
+                self.become_command(&argv, &env, errno_out.as_raw_fd())
+            }
             _ => {
                 let early = sent_too_early(before, pid as u32);
+                // The other end is still open here, so that this can't fail, and raises no
+                // SIGPIPE where the child is dead.
+                let _ = go_out.write_all(&[0]);
                 drop(errno_out);
                 let mut errno = [0_u8; 4];
                 // End of file: exec closed the other end.
@@ -97,21 +104,10 @@ impl Child {
     /// The child's side. Only calls that are safe after a fork; never returns.
     fn become_command(
         &self,
-        parent: libc::pid_t,
         argv: &[*const libc::c_char],
         env: &[*const libc::c_char],
         errno: RawFd,
     ) -> ! {
-        // A SIGKILL of ours becomes the child's SIGTERM. The kernel clears this for set-uid
-        // programs by itself.
-        // SAFETY: prctl with one integer argument.
-        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) };
-        // SAFETY: getppid takes nothing.
-        if unsafe { libc::getppid() } != parent {
-            // The parent died before the line above: do what it would have caused.
-            // SAFETY: raise takes a number.
-            unsafe { libc::raise(libc::SIGTERM) };
-        }
         for (fd, what) in self.fds.iter().enumerate() {
             match *what {
                 ChildFd::Inherit => {}
@@ -147,9 +143,30 @@ impl Child {
     }
 }
 
+/// The child's side, too: waits until the parent has seen which signals both of them have.
+/// However late the parent gets to that, the command hasn't answered any yet.
+fn wait_for_go(parent: libc::pid_t, go_in: &io::PipeReader, go_out: &io::PipeWriter) {
+    // A SIGKILL of ours becomes the child's SIGTERM. The kernel clears this for set-uid
+    // programs by itself.
+    // SAFETY: prctl with one integer argument.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) };
+    // SAFETY: getppid takes nothing.
+    if unsafe { libc::getppid() } != parent {
+        // The parent died before the line above: do what it would have caused.
+        // SAFETY: raise takes a number.
+        unsafe { libc::raise(libc::SIGTERM) };
+    }
+    // A parent that dies is the end of the pipe, but for this copy.
+    // SAFETY: the parent's value is another process's; here nobody uses it again.
+    unsafe { libc::close(go_out.as_raw_fd()) };
+    let mut byte = 0_u8;
+    // SAFETY: one byte that lives on this stack. All signals are blocked: nothing interrupts.
+    unsafe { libc::read(go_in.as_raw_fd(), (&raw mut byte).cast(), 1) };
+}
+
 /// Of the signals that wait here, those that the child doesn't have. What came while it was
-/// forked came to both if it was sent to the group after that, and then waits in it as well
-/// or has ended it already: there was no time yet for a handler.
+/// forked came to both if it was sent to the group after that, and then waits in it as well:
+/// it has them all blocked until it is told to go on.
 fn sent_too_early(before: Mask, child: u32) -> Mask {
     let (mut early, now) = (before, Mask::pending());
     let new = (1..=64).filter(|signal| now.has(*signal) && !before.has(*signal));
