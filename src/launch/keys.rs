@@ -20,15 +20,13 @@ use crate::sys::streams::{open_slave, standard, terminal_number};
 use super::terminal::Hold;
 use super::waiting::{Device, Look, Reader, is_held};
 
-/// Looks in vain after which nobody is expected any more, unless something happens: about
-/// two seconds.
-const MOST_LOOKS: u32 = 10;
 /// After so many in vain, one who holds the terminal is taken for one who waits: it may ask
 /// without waiting.
 const LOOKS_FOR_HOLDERS: u32 = 7;
 /// The pause after the first look in vain; it doubles.
 const PAUSE: Duration = Duration::from_millis(2);
-/// The longest pause while the terminal is taken over, and while it isn't.
+/// The longest pause while the terminal is taken over, and while it isn't: who types ahead
+/// costs a look each time.
 const LONGEST: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
 /// A look costs at most this share of the time: one in so many.
 const SHARE: u32 = 50;
@@ -49,8 +47,6 @@ pub struct Keys {
     nested: bool,
     /// Somebody reads at the stand-in of such a stand-in.
     listens: bool,
-    /// Something has happened since the last look.
-    fresh: bool,
     in_vain: u32,
     not_before: Instant,
 }
@@ -77,7 +73,6 @@ impl Keys {
             typed,
             news,
             listens: false,
-            fresh: false,
             in_vain: 0,
             not_before: Instant::now(),
         })
@@ -105,16 +100,10 @@ impl Keys {
     pub fn expect_reader(&mut self) {
         self.in_vain = 0;
         self.not_before = Instant::now();
-        self.fresh = true;
-    }
-
-    /// The job does something.
-    pub fn note_output(&mut self) {
-        self.fresh = true;
     }
 
     /// Passes on what is typed, if somebody waits for it. Returns after which time to try
-    /// again, if that makes sense.
+    /// again, as long as nobody takes it.
     pub fn pass(&mut self, master: BorrowedFd<'_>, hold: impl Fn() -> Hold) -> Option<Duration> {
         self.listens = false;
         loop {
@@ -140,21 +129,19 @@ impl Keys {
                     return None;
                 }
                 Some(reader) => self.hand_over(master, reader, taken_over)?,
-                None => return self.pause(now, taken_over),
+                None => return Some(self.pause(now, taken_over)),
             }
         }
     }
 
     /// When to look again after a look in vain.
-    fn pause(&mut self, began: Instant, taken_over: bool) -> Option<Duration> {
+    fn pause(&mut self, began: Instant, taken_over: bool) -> Duration {
         let longest = LONGEST[usize::from(!taken_over)];
-        let pause = (PAUSE * 2_u32.pow(self.in_vain.min(MOST_LOOKS))).min(longest);
-        let pause = pause.max(began.elapsed() * SHARE);
+        let doubled = PAUSE.saturating_mul(1 << self.in_vain.min(16));
+        let pause = doubled.min(longest).max(began.elapsed() * SHARE);
         self.not_before = Instant::now() + pause;
         self.in_vain += 1;
-        let expected = taken_over || self.in_vain < MOST_LOOKS || self.fresh;
-        self.fresh = false;
-        expected.then_some(pause)
+        pause
     }
 
     fn reader(&self, master: BorrowedFd<'_>, taken_over: bool) -> Option<Reader> {

@@ -311,12 +311,8 @@ impl Relay {
     /// The child's bytes in what was read; none if it tells something else.
     fn data<'a>(&mut self, read: &'a [u8]) -> Option<&'a [u8]> {
         let is_data = !self.in_packets || read[0] == TIOCPKT_DATA;
-        if let Some(keys) = &mut self.keys {
-            if is_data {
-                keys.note_output();
-            } else {
-                keys.expect_reader();
-            }
+        if !is_data && let Some(keys) = &mut self.keys {
+            keys.expect_reader();
         }
         is_data.then(|| &read[usize::from(self.in_packets)..])
     }

@@ -80,6 +80,7 @@ impl Terminal {
         }
     }
 
+    /// Who has the terminal at present.
     pub fn hold(&self, master: BorrowedFd<'_>) -> Hold {
         let by_line = |settings: &Termios| settings.local_flags.contains(LocalFlags::ICANON);
         Hold {
