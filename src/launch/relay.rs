@@ -61,8 +61,8 @@ pub struct Relays {
 impl Relays {
     /// Makes one thread for each source, which waits for `begin`: there is no child yet whose
     /// output a thread that can't be had would leave unread. Signals are blocked in the
-    /// caller, and so in them; only SIGTTOU acts, so that `stty tostop` stops the job as it
-    /// would without us.
+    /// caller, and so in them; only SIGTTOU acts, so that `stty tostop`, and setting
+    /// the terminal from the background, stop the job as they would without us.
     pub fn start(sources: Vec<Source>, tap: &Arc<dyn Tap>) -> io::Result<Self> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let mut relays = Self {
@@ -301,7 +301,7 @@ impl Relay {
             return;
         };
         let mut terminal = terminal.lock().unwrap_or_else(PoisonError::into_inner);
-        terminal.mirror(self.read.as_fd(), SetArg::TCSADRAIN);
+        terminal.follow(self.read.as_fd());
         // In the background nobody is told of a window's new size.
         if self.progress.note_size() {
             terminal.copy_size(self.read.as_fd());

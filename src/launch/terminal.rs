@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::errno::Errno;
-use nix::sys::termios::{LocalFlags, OutputFlags, SetArg, Termios, tcgetattr, tcsetattr};
+use nix::sys::termios::{LocalFlags, OutputFlags, SetArg, Termios, tcdrain, tcgetattr, tcsetattr};
 use nix::unistd::{getpgrp, tcgetpgrp};
 
 use crate::sys::signals::Mask;
@@ -78,6 +78,17 @@ impl Terminal {
             self.seen = now;
             self.mirrored = true;
         }
+    }
+
+    /// As `mirror`, for the thread in which SIGTTOU acts: who sets a terminal from the
+    /// background is stopped, and so the job is when we try, until it is in front.
+    pub fn follow(&mut self, master: BorrowedFd<'_>) {
+        let is_set = tcgetattr(master).is_ok_and(|now| now != self.seen);
+        // Waiting for output is asked for like a setting, and changes nothing.
+        if is_set && !self.in_foreground() && tcdrain(self.real).is_err() {
+            return;
+        }
+        self.mirror(master, SetArg::TCSADRAIN);
     }
 
     /// Who has the terminal at present.
