@@ -181,6 +181,28 @@ fn however_it_waits_a_command_gets_its_keys() {
 }
 
 #[test]
+fn one_that_was_started_behind_a_line_editor_gets_its_keys_in_front() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("reads.py"), READS).unwrap();
+    let mut shell = Shell::start(&sandbox);
+    for line in both_ways(&format!("@ {} reads.py read", python())) {
+        // As a shell's line editor has it while a background job starts.
+        shell.line(&format!(
+            "stty -icanon min 1; {line} & until [ \"$(jobs -s)\" ]; do sleep 0.05; done; stty icanon"
+        ));
+        shell.prompt();
+        shell.line("fg");
+        shell.wait_for("ready\r\n");
+        for key in ["a", "q"] {
+            shell.send(key);
+            shell.wait_for(&format!("key <{key}>\r\n"));
+        }
+        shell.prompt();
+    }
+    assert!(shell.exit().success());
+}
+
+#[test]
 fn one_launcher_in_another_passes_keys_and_settings_too() {
     let sandbox = Sandbox::new();
     let inner = [env!("CARGO_BIN_EXE_gpuwatch"), "run", "-q", "--"];

@@ -4,7 +4,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::errno::Errno;
-use nix::sys::termios::{LocalFlags, OutputFlags, SetArg, Termios, tcdrain, tcgetattr, tcsetattr};
+use nix::sys::termios::{
+    InputFlags, LocalFlags, OutputFlags, SetArg, Termios, tcdrain, tcgetattr, tcsetattr,
+};
 use nix::unistd::{getpgrp, tcgetpgrp};
 
 use crate::sys::signals::Mask;
@@ -34,7 +36,7 @@ impl Terminal {
     /// Makes `slave` look like `real`, but for output processing, which the real terminal does,
     /// and `EXTPROC`: so are echo and lines, and we are told when somebody sets it.
     pub fn stand_in(real: BorrowedFd<'static>, slave: BorrowedFd<'_>) -> io::Result<Self> {
-        let found = tcgetattr(real)?;
+        let found = as_given_to_a_job(tcgetattr(real)?, real);
         let mut settings = found.clone();
         settings.output_flags.remove(OutputFlags::OPOST);
         settings.local_flags.insert(LocalFlags::EXTPROC);
@@ -114,11 +116,27 @@ impl Terminal {
         }
     }
 
-    /// Whether it is ours to set: a terminal that isn't our controlling one, as another
-    /// gpuwatch's stand-in, has no foreground for us.
     fn in_foreground(&self) -> bool {
-        tcgetpgrp(self.real).map_or_else(|error| error == Errno::ENOTTY, |group| group == getpgrp())
+        is_ours(self.real)
     }
+}
+
+/// Whether a terminal is ours to set: one that isn't our controlling one, as another
+/// gpuwatch's stand-in, has no foreground for us.
+fn is_ours(terminal: BorrowedFd<'_>) -> bool {
+    tcgetpgrp(terminal).map_or_else(|error| error == Errno::ENOTTY, |group| group == getpgrp())
+}
+
+/// In the background a terminal may be set for the shell's line editor, which means nothing
+/// to us: a job that is fetched finds it reading lines.
+fn as_given_to_a_job(mut settings: Termios, terminal: BorrowedFd<'_>) -> Termios {
+    if !is_ours(terminal) && !settings.local_flags.contains(LocalFlags::ICANON) {
+        let by_line = LocalFlags::ICANON | LocalFlags::ECHO | LocalFlags::ISIG | LocalFlags::IEXTEN;
+        settings.local_flags.insert(by_line);
+        settings.input_flags.insert(InputFlags::ICRNL);
+        settings.output_flags.insert(OutputFlags::OPOST);
+    }
+    settings
 }
 
 /// Copies a terminal's size to a PTY. A terminal that doesn't tell keeps the old one.
