@@ -43,13 +43,16 @@ fn pagers_turn_pages_and_leave_the_rest_to_the_shell() {
                 shell.send(" ");
             }
             shell.wait_for("number 80\r\n");
-            shell.send("\x1a");
-            shell.wait_for("Stopped");
-            shell.prompt();
-            shell.line("fg");
-            shell.job_in_front();
-            shell.send(" ");
-            shell.wait_for("number 100\r\n");
+            // less misses a stop that comes just before it waits, with us or without.
+            if pager.contains("more") {
+                shell.send("\x1a");
+                shell.wait_for("Stopped");
+                shell.prompt();
+                shell.line("fg");
+                shell.job_in_front();
+                shell.send(" ");
+                shell.wait_for("number 100\r\n");
+            }
             // Who types ahead means the shell by what comes after the key that leaves.
             let reads_key_by_key = pager.contains("less");
             shell.send(if reads_key_by_key {
@@ -198,6 +201,9 @@ fn one_that_was_started_behind_a_line_editor_gets_its_keys_in_front() {
             shell.wait_for(&format!("key <{key}>\r\n"));
         }
         shell.prompt();
+        // What it found at its start is what it leaves, direct.
+        shell.send("stty sane\n");
+        shell.prompt();
     }
     assert!(shell.exit().success());
 }
@@ -225,7 +231,7 @@ fn one_launcher_in_another_passes_keys_and_settings_too() {
 fn who_reads_the_terminal_itself_comes_first() {
     // Its child waits for keys at the stand-in all the time, in raw mode.
     let code = "
-import os, sys, termios, threading, time
+import os, termios
 raw = termios.tcgetattr(2)
 raw[3] &= ~(termios.ICANON | termios.ECHO)
 termios.tcsetattr(2, termios.TCSADRAIN, raw)
@@ -233,9 +239,9 @@ child = os.fork()
 if child == 0:
     while True:
         os.write(1, b'stolen <' + os.read(2, 1) + b'>\\n')
-while open(f'/proc/{child}/syscall').read().split()[:2] != ['0', '0x2'] and os.uname().machine == 'x86_64':
-    time.sleep(0.01)
-os.write(1, b'ready\\n')
+with open('pids.new', 'w') as file:
+    print(os.getpid(), child, file=file)
+os.rename('pids.new', 'pids')
 for _ in range(40):
     os.write(1, b'key <' + os.read(0, 1) + b'>\\n')
 os.kill(child, 9)
@@ -244,11 +250,18 @@ os.kill(child, 9)
     let job = sandbox.watched(&["-q"], &[python(), "-c", code]);
     let mut terminal = Terminal::new(24, 80);
     let mut live = job.start_on(&mut terminal);
-    terminal.wait_for("ready\r\n");
+    let pids = content(&sandbox.path("pids"));
+    let pids: Vec<&str> = pids.split_ascii_whitespace().collect();
+    let reads = |pid: &str, fd: i32| {
+        let call = std::fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap();
+        call.starts_with(&format!("{} {fd:#x} ", libc::SYS_read))
+    };
     for i in 0..40 {
-        // It may be anywhere between two reads when the next one is pressed, but it waits again.
-        terminal.send(&char::from(b'A' + i % 26).to_string());
-        terminal.wait_for(&format!("key <{}>\r\n", char::from(b'A' + i % 26)));
+        // Between two reads nobody can know that it will come back.
+        wait_until("both wait", || reads(pids[0], 0) && reads(pids[1], 2));
+        let key = char::from(b'A' + i % 26);
+        terminal.send(&key.to_string());
+        terminal.wait_for(&format!("key <{key}>\r\n"));
     }
     assert!(live.wait().success());
     let shown = terminal.so_far();

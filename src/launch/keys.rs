@@ -32,6 +32,8 @@ const LONGEST: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(
 const SHARE: u32 = 50;
 /// So much at once isn't typed, but pasted, and for one program.
 const PASTED: u64 = 32;
+/// A new reader waits so long for its first key: another may be about to read again.
+const BEFORE_THE_FIRST: Duration = Duration::from_millis(5);
 /// What is passed on at once, at most.
 const MOST_KEYS: usize = 1024;
 
@@ -47,6 +49,8 @@ pub struct Keys {
     nested: bool,
     /// Somebody reads at the stand-in of such a stand-in.
     listens: bool,
+    /// The reader has waited for a while, and nobody at the real terminal since.
+    sure: bool,
     in_vain: u32,
     not_before: Instant,
 }
@@ -73,6 +77,7 @@ impl Keys {
             typed,
             news,
             listens: false,
+            sure: false,
             in_vain: 0,
             not_before: Instant::now(),
         })
@@ -93,11 +98,16 @@ impl Keys {
         let _ = self
             .news
             .wait(&mut [EpollEvent::empty()], EpollTimeout::ZERO);
-        self.expect_reader();
+        self.look_soon();
     }
 
-    /// Somebody may be about to wait for keys.
+    /// Somebody has set the stand-in, and may be about to wait for keys.
     pub fn expect_reader(&mut self) {
+        self.sure = false;
+        self.look_soon();
+    }
+
+    fn look_soon(&mut self) {
         self.in_vain = 0;
         self.not_before = Instant::now();
     }
@@ -128,6 +138,10 @@ impl Keys {
                     self.listens = true;
                     return None;
                 }
+                Some(_) if !self.sure => {
+                    self.sure = true;
+                    self.not_before = now + BEFORE_THE_FIRST;
+                }
                 Some(reader) => self.hand_over(master, reader, taken_over)?,
                 None => return Some(self.pause(now, taken_over)),
             }
@@ -144,13 +158,14 @@ impl Keys {
         pause
     }
 
-    fn reader(&self, master: BorrowedFd<'_>, taken_over: bool) -> Option<Reader> {
+    fn reader(&mut self, master: BorrowedFd<'_>, taken_over: bool) -> Option<Reader> {
         // Whoever hasn't taken the last ones yet doesn't wait for more.
         let slave = open_slave(master).ok()?;
         if readable(slave.as_fd()) {
             return None;
         }
         let look = Look::at_job(self.stand_in, self.real);
+        self.sure &= !look.rival;
         if look.rival || look.reader.is_some() || !taken_over {
             return look.reader.filter(|_| !look.rival);
         }
