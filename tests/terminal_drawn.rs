@@ -76,6 +76,33 @@ fn a_program_that_draws_gets_its_keys_after_each_stop() {
 }
 
 #[test]
+fn in_the_background_it_waits_to_be_fetched() {
+    let sandbox = Sandbox::new();
+    let (mut shell, commands) = shell_with(&sandbox, DRAWS);
+    for command in commands {
+        shell.line(&format!("{command} &"));
+        shell.prompt();
+        let before = shell.terminal.so_far().matches("Stopped").count();
+        wait_until("it is stopped", || {
+            shell.line("jobs");
+            shell.prompt();
+            shell.terminal.so_far().matches("Stopped").count() > before
+        });
+        assert!(!shell.terminal.so_far().contains("drawn\r\n"), "{command}");
+        shell.line("fg");
+        shell.wait_for("drawn\r\n");
+        shell.send("k");
+        shell.wait_for("key <k>\r\n");
+        shell.send("q");
+        shell.prompt();
+        assert_eq!(shell.status(), "0", "{command}");
+        // The next one's screen is told from this one's by what comes after.
+        shell = Shell::start(&sandbox);
+    }
+    assert!(shell.exit().success());
+}
+
+#[test]
 fn a_size_that_changed_in_the_background_is_right_in_the_foreground() {
     let sandbox = Sandbox::new();
     let sizes = "

@@ -1,33 +1,58 @@
-//! Keys for a program that reads them from the stand-in. `less` and the like open the
-//! terminal anew by the name of their stderr, which is the output-only PTY: while such a
-//! reader is there, and has taken over the terminal, it gets what is typed.
+//! Keys for a program that reads them from the stand-in: `less` opens the terminal that its
+//! stderr names, `more` reads from the stderr that it inherited, `vim -` makes it its stdin.
+//! While such a reader waits for them, and nobody at the real terminal does, it gets what is
+//! typed, and no more than it takes: the rest may be for who comes after it.
 
-use std::collections::VecDeque;
-use std::fs;
-use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
+use std::fs::OpenOptions;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::unistd::{read, write};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::termios::{SpecialCharacterIndices, tcgetattr};
+use nix::unistd::{read, tcgetpgrp, write};
 
-use crate::sys::process::children;
-use crate::sys::streams::{pts_name, standard, terminal_number};
+use crate::sys::streams::{open_slave, standard, terminal_number};
 
-/// A program that draws sixty frames a second isn't searched for a reader each time.
-const SEARCH_EVERY: Duration = Duration::from_millis(200);
-/// The job's processes that are searched at most.
-const MOST_PROCESSES: usize = 512;
+use super::terminal::Hold;
+use super::waiting::{Device, Look, Reader, is_held};
+
+/// After so many in vain, one who holds the terminal is taken for one who waits: it may ask
+/// without waiting.
+const LOOKS_FOR_HOLDERS: u32 = 7;
+/// The pause after the first look in vain; it doubles.
+const PAUSE: Duration = Duration::from_millis(2);
+/// The longest pause while the terminal is taken over, and while it isn't: who types ahead
+/// costs a look each time.
+const LONGEST: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
+/// A look costs at most this share of the time: one in so many.
+const SHARE: u32 = 50;
+/// So much at once isn't typed, but pasted, and for one program.
+const PASTED: u64 = 32;
+/// A new reader waits so long for its first key: another may be about to read again.
+const BEFORE_THE_FIRST: Duration = Duration::from_millis(5);
+/// What is passed on at once, at most.
+const MOST_KEYS: usize = 1024;
 
 /// Keys on their way to one stand-in.
 pub struct Keys {
-    /// The stand-in's name.
-    name: PathBuf,
-    /// Where they are typed.
-    typed: BorrowedFd<'static>,
-    /// The reader: a link of `/proc` that names the stand-in.
-    reader: Option<PathBuf>,
-    searched: Option<Instant>,
+    stand_in: Device,
+    real: Device,
+    /// Where they are typed; non-blocking where it may be.
+    typed: OwnedFd,
+    /// Readable when something new is typed, whoever reads it.
+    news: Epoll,
+    /// The terminal isn't our controlling one: another gpuwatch's stand-in.
+    nested: bool,
+    /// Somebody reads at the stand-in of such a stand-in.
+    listens: bool,
+    /// The reader has waited for a while, and nobody at the real terminal since.
+    sure: bool,
+    in_vain: u32,
+    not_before: Instant,
 }
 
 impl Keys {
@@ -40,70 +65,167 @@ impl Keys {
             mode & OFlag::O_ACCMODE != OFlag::O_WRONLY
                 && terminal_number(*fd).is_ok_and(|n| n == number)
         })?;
+        let real = Device::of(typed).ok()?;
+        let typed = opened_anew(typed)?;
+        let news = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).ok()?;
+        let event = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, 0);
+        news.add(&typed, event).ok()?;
         Some(Self {
-            name: pts_name(master)?,
+            stand_in: Device::of(open_slave(master).ok()?).ok()?,
+            real,
+            nested: tcgetpgrp(&typed) == Err(Errno::ENOTTY),
             typed,
-            reader: None,
-            searched: None,
+            news,
+            listens: false,
+            sure: false,
+            in_vain: 0,
+            not_before: Instant::now(),
         })
     }
 
-    /// Where to wait for keys, if somebody reads them from the stand-in.
-    pub fn wanted(&mut self) -> Option<BorrowedFd<'static>> {
-        let there = |link: &PathBuf| fs::read_link(link).is_ok_and(|to| to == self.name);
-        if self.reader.as_ref().is_some_and(there) {
-            return Some(self.typed);
+    /// Where to wait for keys.
+    pub fn source(&self) -> BorrowedFd<'_> {
+        if self.listens {
+            self.typed.as_fd()
+        } else {
+            self.news.0.as_fd()
         }
-        self.reader = None;
-        let now = Instant::now();
-        if self.searched.is_some_and(|at| now - at < SEARCH_EVERY) {
+    }
+
+    /// The source is readable.
+    pub fn are_typed(&mut self) {
+        // Only that it was asked counts: the event is over with it.
+        let _ = self
+            .news
+            .wait(&mut [EpollEvent::empty()], EpollTimeout::ZERO);
+        self.look_soon();
+    }
+
+    /// Somebody has set the stand-in, and may be about to wait for keys.
+    pub fn expect_reader(&mut self) {
+        self.sure = false;
+        self.look_soon();
+    }
+
+    fn look_soon(&mut self) {
+        self.in_vain = 0;
+        self.not_before = Instant::now();
+    }
+
+    /// Passes on what is typed, if somebody waits for it. Returns after which time to try
+    /// again, as long as nobody takes it.
+    pub fn pass(&mut self, master: BorrowedFd<'_>, hold: impl Fn() -> Hold) -> Option<Duration> {
+        self.listens = false;
+        loop {
+            let typed = readable(self.typed.as_fd());
+            if !typed && !self.nested {
+                return None;
+            }
+            let Hold {
+                taken_over,
+                in_front,
+            } = hold();
+            if !in_front || !(typed || taken_over) {
+                return None;
+            }
+            let now = Instant::now();
+            if now < self.not_before {
+                return Some(self.not_before - now);
+            }
+            match self.reader(master, taken_over) {
+                // Whose stand-in ours is can't know that somebody reads there unless we do.
+                Some(_) if !typed => {
+                    self.listens = true;
+                    return None;
+                }
+                Some(_) if !self.sure => {
+                    self.sure = true;
+                    self.not_before = now + BEFORE_THE_FIRST;
+                }
+                Some(reader) => self.hand_over(master, reader, taken_over)?,
+                None => return Some(self.pause(now, taken_over)),
+            }
+        }
+    }
+
+    /// When to look again after a look in vain.
+    fn pause(&mut self, began: Instant, taken_over: bool) -> Duration {
+        let longest = LONGEST[usize::from(!taken_over)];
+        let doubled = PAUSE.saturating_mul(1 << self.in_vain.min(16));
+        let pause = doubled.min(longest).max(began.elapsed() * SHARE);
+        self.not_before = Instant::now() + pause;
+        self.in_vain += 1;
+        pause
+    }
+
+    fn reader(&mut self, master: BorrowedFd<'_>, taken_over: bool) -> Option<Reader> {
+        // Whoever hasn't taken the last ones yet doesn't wait for more.
+        let slave = open_slave(master).ok()?;
+        if readable(slave.as_fd()) {
             return None;
         }
-        self.searched = Some(now);
-        self.reader = self.search();
-        self.reader.as_ref().map(|_| self.typed)
-    }
-
-    /// Passes on what was typed; to be called when there is something.
-    pub fn pass(&mut self, master: BorrowedFd<'_>) {
-        let mut keys = [0_u8; 1024];
-        match read(self.typed, &mut keys) {
-            // More than the stand-in takes is lost, as it is in a terminal.
-            Ok(n) if n > 0 => drop(write(master, &keys[..n])),
-            _ => self.reader = None,
+        let look = Look::at_job(self.stand_in, self.real);
+        self.sure &= !look.rival;
+        if look.rival || look.reader.is_some() || !taken_over {
+            return look.reader.filter(|_| !look.rival);
         }
+        let unseen = look.blind || self.in_vain >= LOOKS_FOR_HOLDERS;
+        (unseen && is_held(self.stand_in)).then_some(Reader { takes: None })
     }
 
-    /// Looks for a process of the job that has opened the stand-in for reading alone: what it
-    /// inherited from us may be written as well.
-    fn search(&self) -> Option<PathBuf> {
-        let mut waiting = VecDeque::from(children(std::process::id()));
-        for _ in 0..MOST_PROCESSES {
-            let pid = waiting.pop_front()?;
-            if let Some(found) = self.search_in(pid) {
-                return Some(found);
-            }
-            waiting.extend(children(pid));
+    /// None if there was nothing after all.
+    fn hand_over(
+        &mut self,
+        master: BorrowedFd<'_>,
+        reader: Reader,
+        taken_over: bool,
+    ) -> Option<()> {
+        let mut keys = [0_u8; MOST_KEYS];
+        let at_once =
+            !taken_over || rustix::io::ioctl_fionread(&self.typed).is_ok_and(|n| n >= PASTED);
+        let most = match reader.takes {
+            Some(most) => most.clamp(1, MOST_KEYS),
+            None if at_once => MOST_KEYS,
+            None => 1,
+        };
+        let mut n = read(&self.typed, &mut keys[..most]).ok()?;
+        if reader.takes.is_none()
+            && n == 1
+            && !stands_alone(keys[0])
+            && readable(self.typed.as_fd())
+        {
+            n += read(&self.typed, &mut keys[1..]).unwrap_or(0);
         }
-        None
-    }
-
-    fn search_in(&self, pid: u32) -> Option<PathBuf> {
-        let links = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
-        links.flatten().map(|entry| entry.path()).find(|link| {
-            fs::read_link(link).is_ok_and(|to| to == self.name) && reads_only(pid, link)
-        })
+        if n == 0 {
+            // The end of input was typed.
+            keys[0] = tcgetattr(master).ok()?.control_chars[SpecialCharacterIndices::VEOF as usize];
+            n = 1;
+        }
+        self.in_vain = 0;
+        // More than the stand-in takes is lost, as it is in a terminal.
+        write(master, &keys[..n]).ok().map(|_| ())
     }
 }
 
-/// `flags` of `/proc/PID/fdinfo/N` (proc(5)), octal.
-fn reads_only(pid: u32, link: &std::path::Path) -> bool {
-    let Some(fd) = link.file_name().and_then(|name| name.to_str()) else {
-        return false;
-    };
-    let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
-    info.lines()
-        .find_map(|line| line.strip_prefix("flags:"))
-        .and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok())
-        .is_some_and(|flags| flags & libc::O_ACCMODE == libc::O_RDONLY)
+/// Whether a key is one byte: others are told from it by the time between theirs.
+fn stands_alone(key: u8) -> bool {
+    key.is_ascii() && key != 0x1b
+}
+
+/// Another description of the same terminal, which we may read without blocking; where that
+/// isn't permitted (after `su`), the same one.
+fn opened_anew(terminal: BorrowedFd<'_>) -> Option<OwnedFd> {
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK)
+        .open(format!("/proc/self/fd/{}", terminal.as_raw_fd()))
+        .map(OwnedFd::from)
+        .or_else(|_| terminal.try_clone_to_owned())
+        .ok()
+}
+
+/// Whether there is something to read from a terminal that is still there.
+fn readable(terminal: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::new(terminal, PollFlags::POLLIN)];
+    poll(&mut fds, PollTimeout::ZERO).is_ok() && fds[0].revents() == Some(PollFlags::POLLIN)
 }

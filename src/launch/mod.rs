@@ -12,3 +12,4 @@ pub mod signals;
 pub mod stop;
 pub mod streams;
 pub mod terminal;
+mod waiting;

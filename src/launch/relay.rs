@@ -36,6 +36,9 @@ const SETTLING: Duration = Duration::from_millis(200);
 /// What a PTY may hold: the kernel's 64 KiB and what its line discipline has taken of them.
 const PTY_BYTES: usize = 128 * 1024;
 
+/// What a packet of a PTY begins with that is output (`ioctl_tty(2)`).
+const TIOCPKT_DATA: u8 = 0;
+
 /// A PTY and the terminal that it stands in for.
 struct Shown {
     real: BorrowedFd<'static>,
@@ -60,8 +63,8 @@ pub struct Relays {
 impl Relays {
     /// Makes one thread for each source, which waits for `begin`: there is no child yet whose
     /// output a thread that can't be had would leave unread. Signals are blocked in the
-    /// caller, and so in them; only SIGTTOU acts, so that `stty tostop` stops the job as it
-    /// would without us.
+    /// caller, and so in them; only SIGTTOU acts, so that `stty tostop`, and setting
+    /// the terminal from the background, stop the job as they would without us.
     pub fn start(sources: Vec<Source>, tap: &Arc<dyn Tap>) -> io::Result<Self> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let mut relays = Self {
@@ -117,6 +120,7 @@ impl Relays {
             .and_then(|_| Keys::new(source.read.as_fd(), standard(source.to)));
         let relay = Relay {
             read: source.read,
+            in_packets: source.in_packets,
             keys,
             terminal,
             progress: Arc::clone(&progress),
@@ -238,6 +242,7 @@ impl Relays {
 
 struct Relay {
     read: OwnedFd,
+    in_packets: bool,
     terminal: Option<Arc<Mutex<Terminal>>>,
     keys: Option<Keys>,
     progress: Arc<Progress>,
@@ -258,8 +263,10 @@ impl Relay {
             match read(&self.read, &mut chunk) {
                 Ok(0) => break,
                 Ok(n) => {
-                    let bytes = &chunk[..n];
                     self.follow_terminal();
+                    let Some(bytes) = self.data(&chunk[..n]) else {
+                        continue;
+                    };
                     if let Err(error) = self.deliver(bytes) {
                         // Our reader is gone or can't take more: closing our end tells the
                         // child what writing there itself would have told it.
@@ -267,7 +274,7 @@ impl Relay {
                         break;
                     }
                     self.tap.relayed(self.progress.stream, bytes);
-                    if self.has_only_others(n) {
+                    if self.has_only_others(bytes.len()) {
                         break;
                     }
                 }
@@ -304,27 +311,29 @@ impl Relay {
             return;
         };
         let mut terminal = terminal.lock().unwrap_or_else(PoisonError::into_inner);
-        terminal.mirror(self.read.as_fd(), SetArg::TCSADRAIN);
+        terminal.follow(self.read.as_fd());
         // In the background nobody is told of a window's new size.
         if self.progress.note_size() {
             terminal.copy_size(self.read.as_fd());
         }
     }
 
-    /// Where keys are typed that a program reads from the stand-in.
-    fn typed(&mut self) -> Option<BorrowedFd<'static>> {
-        let terminal = self.terminal.as_ref()?;
-        let taken_over = terminal
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_taken_over(self.read.as_fd());
-        self.keys.as_mut().filter(|_| taken_over)?.wanted()
+    /// The child's bytes in what was read; none if it tells something else.
+    fn data<'a>(&mut self, read: &'a [u8]) -> Option<&'a [u8]> {
+        let is_data = !self.in_packets || read[0] == TIOCPKT_DATA;
+        if !is_data && let Some(keys) = &mut self.keys {
+            keys.expect_reader();
+        }
+        is_data.then(|| &read[usize::from(self.in_packets)..])
     }
 
-    fn pass_keys(&mut self) {
-        if let Some(keys) = &mut self.keys {
-            keys.pass(self.read.as_fd());
-        }
+    /// Passes on keys to who reads them from the stand-in; returns when to try again.
+    fn pass_keys(&mut self) -> Option<Duration> {
+        let terminal = self.terminal.as_ref()?;
+        self.keys.as_mut()?.pass(self.read.as_fd(), || {
+            let terminal = terminal.lock().unwrap_or_else(PoisonError::into_inner);
+            terminal.hold(self.read.as_fd())
+        })
     }
 
     /// Whether all that the child can have left in the stream was delivered, and others who
@@ -353,19 +362,23 @@ impl Relay {
 
     fn wait_for_bytes(&mut self) -> bool {
         if !self.draining {
-            let typed = self.typed();
+            let again = self.pass_keys();
+            let keys = self.keys.as_ref().map(Keys::source);
             let mut fds = [
                 PollFd::new(self.read.as_fd(), PollFlags::POLLIN),
                 PollFd::new(self.drain.as_fd(), PollFlags::POLLIN),
-                PollFd::new(typed.unwrap_or(self.drain.as_fd()), PollFlags::POLLIN),
+                PollFd::new(keys.unwrap_or(self.drain.as_fd()), PollFlags::POLLIN),
             ];
+            let timeout = again.map_or(PollTimeout::NONE, |pause| {
+                // Rounded up: what is due a little later isn't due yet.
+                PollTimeout::try_from(pause + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
+            });
             // An interrupted poll is tried again by reading first.
-            let _ = poll(&mut fds, PollTimeout::NONE);
+            let _ = poll(&mut fds, timeout);
             let ready = fds.map(|fd| fd.any() == Some(true));
             self.draining = ready[1];
-            // Somebody may have given the terminal back since.
-            if ready[2] && typed.is_some() && self.typed().is_some() {
-                self.pass_keys();
+            if let Some(keys) = self.keys.as_mut().filter(|_| ready[2]) {
+                keys.are_typed();
             }
             return true;
         }

@@ -12,7 +12,7 @@ use nix::sys::stat::{SFlag, fstat};
 use crate::model::Stream;
 use crate::sys::inherited;
 use crate::sys::spawn::ChildFd;
-use crate::sys::streams::{open_pty, same_description, standard, terminal_number};
+use crate::sys::streams::{open_pty, report_settings, same_description, standard, terminal_number};
 
 use super::terminal::Terminal;
 
@@ -29,6 +29,8 @@ pub struct Source {
     pub stream: Stream,
     /// The terminal that it stands in for, if it is a PTY.
     pub terminal: Option<Terminal>,
+    /// What is read begins with a byte that says what it is (`report_settings`).
+    pub in_packets: bool,
 }
 
 /// The child's streams, arranged.
@@ -123,6 +125,8 @@ impl Streams {
                 self.child[index] = ChildFd::From(child_end.as_raw_fd());
             }
         }
+        // Without it, what the child sets is seen with its next output.
+        let in_packets = terminal.is_some() && report_settings(read.as_fd()).is_ok();
         let stream = if fds[0] == 1 {
             Stream::Out
         } else {
@@ -133,6 +137,7 @@ impl Streams {
             to: fds[0],
             stream,
             terminal,
+            in_packets,
         });
         self.child_ends.push(child_end);
         Ok(())

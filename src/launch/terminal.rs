@@ -3,11 +3,23 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use nix::sys::termios::{LocalFlags, OutputFlags, SetArg, Termios, tcgetattr, tcsetattr};
+use nix::errno::Errno;
+use nix::sys::termios::{
+    InputFlags, LocalFlags, OutputFlags, SetArg, Termios, tcdrain, tcgetattr, tcsetattr,
+};
 use nix::unistd::{getpgrp, tcgetpgrp};
 
 use crate::sys::signals::Mask;
 use crate::sys::streams::{set_window_size, standard, window_size};
+
+/// Who has the terminal.
+#[derive(Clone, Copy, Debug)]
+pub struct Hold {
+    /// Whether the child has taken it over through the stand-in, key by key.
+    pub taken_over: bool,
+    /// Whether we may read its keys.
+    pub in_front: bool,
+}
 
 /// One real terminal and what was last seen of its stand-in.
 pub struct Terminal {
@@ -21,11 +33,13 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Makes `slave` look like `real`, but for output processing: the real terminal does that.
+    /// Makes `slave` look like `real`, but for output processing, which the real terminal does,
+    /// and `EXTPROC`: so are echo and lines, and we are told when somebody sets it.
     pub fn stand_in(real: BorrowedFd<'static>, slave: BorrowedFd<'_>) -> io::Result<Self> {
-        let found = tcgetattr(real)?;
+        let found = as_given_to_a_job(tcgetattr(real)?, real);
         let mut settings = found.clone();
         settings.output_flags.remove(OutputFlags::OPOST);
+        settings.local_flags.insert(LocalFlags::EXTPROC);
         tcsetattr(slave, SetArg::TCSANOW, &settings)?;
         let seen = tcgetattr(slave)?;
         let terminal = Self {
@@ -68,18 +82,34 @@ impl Terminal {
         }
     }
 
-    /// Whether the child has taken over the terminal through the stand-in, key by key, and we
-    /// may read them.
-    pub fn is_taken_over(&self, master: BorrowedFd<'_>) -> bool {
-        tcgetattr(master).is_ok_and(|now| !now.local_flags.contains(LocalFlags::ICANON))
-            && !self.seen.local_flags.contains(LocalFlags::ICANON)
-            && self.first.local_flags.contains(LocalFlags::ICANON)
-            && self.in_foreground()
+    /// As `mirror`, for the thread in which SIGTTOU acts: who sets a terminal from the
+    /// background is stopped, and so the job is when we try, until it is in front.
+    pub fn follow(&mut self, master: BorrowedFd<'_>) {
+        let is_set = tcgetattr(master).is_ok_and(|now| now != self.seen);
+        // Waiting for output is asked for like a setting, and changes nothing.
+        if is_set && !self.in_foreground() && tcdrain(self.real).is_err() {
+            return;
+        }
+        self.mirror(master, SetArg::TCSADRAIN);
     }
 
-    /// Puts back what was found, if anything was mirrored.
+    /// Who has the terminal at present.
+    pub fn hold(&self, master: BorrowedFd<'_>) -> Hold {
+        let by_line = |settings: &Termios| settings.local_flags.contains(LocalFlags::ICANON);
+        Hold {
+            taken_over: by_line(&self.first) && tcgetattr(master).is_ok_and(|now| !by_line(&now)),
+            in_front: self.in_foreground(),
+        }
+    }
+
+    /// Puts back what was found, if anything was mirrored, or if somebody has brought here what
+    /// is the stand-in's alone.
     pub fn restore(&mut self) {
-        if self.mirrored && self.in_foreground() {
+        let strange = || {
+            let foreign = LocalFlags::EXTPROC - self.found.local_flags;
+            tcgetattr(self.real).is_ok_and(|now| now.local_flags.intersects(foreign))
+        };
+        if (self.mirrored || strange()) && self.in_foreground() {
             // A terminal that is gone needs no settings.
             let _ = set_quietly(self.real, &self.found, SetArg::TCSADRAIN);
             self.mirrored = false;
@@ -87,8 +117,26 @@ impl Terminal {
     }
 
     fn in_foreground(&self) -> bool {
-        tcgetpgrp(self.real).is_ok_and(|group| group == getpgrp())
+        is_ours(self.real)
     }
+}
+
+/// Whether a terminal is ours to set: one that isn't our controlling one, as another
+/// gpuwatch's stand-in, has no foreground for us.
+fn is_ours(terminal: BorrowedFd<'_>) -> bool {
+    tcgetpgrp(terminal).map_or_else(|error| error == Errno::ENOTTY, |group| group == getpgrp())
+}
+
+/// In the background a terminal may be set for the shell's line editor, which means nothing
+/// to us: a job that is fetched finds it reading lines.
+fn as_given_to_a_job(mut settings: Termios, terminal: BorrowedFd<'_>) -> Termios {
+    if !is_ours(terminal) && !settings.local_flags.contains(LocalFlags::ICANON) {
+        let by_line = LocalFlags::ICANON | LocalFlags::ECHO | LocalFlags::ISIG | LocalFlags::IEXTEN;
+        settings.local_flags.insert(by_line);
+        settings.input_flags.insert(InputFlags::ICRNL);
+        settings.output_flags.insert(OutputFlags::OPOST);
+    }
+    settings
 }
 
 fn numbers(size: libc::winsize) -> [u16; 4] {

@@ -1,8 +1,7 @@
 //! Descriptors: output-only PTYs, large pipes, telling whether two are the same open file.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::path::PathBuf;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// `fcntl(2)`; the numbers are those of asm-generic/fcntl.h, which libc leaves out.
 const F_SETSIG: i32 = 10;
@@ -24,10 +23,26 @@ pub fn open_pty() -> io::Result<(OwnedFd, OwnedFd)> {
     check(unsafe { libc::grantpt(master.as_raw_fd()) })?;
     // SAFETY: unlockpt takes a descriptor.
     check(unsafe { libc::unlockpt(master.as_raw_fd()) })?;
+    let slave = open_slave(master.as_fd())?;
+    Ok((master, slave))
+}
+
+/// A PTY's slave, opened once more without becoming anybody's terminal.
+pub fn open_slave(master: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
     // TIOCGPTPEER needs no path, so it works where another devpts is mounted.
     // SAFETY: the ioctl takes flags and returns a new descriptor.
-    let slave = owned(unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCGPTPEER, flags) })?;
-    Ok((master, slave))
+    owned(unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCGPTPEER, flags) })
+}
+
+/// From now on what is read from the master begins with a byte, `TIOCPKT_DATA` or what has
+/// happened instead (`ioctl_tty(2)`): among others, that somebody has set the slave, if its
+/// settings hold `EXTPROC`.
+pub fn report_settings(master: BorrowedFd<'_>) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the ioctl reads the integer that it is given.
+    check(unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCPKT, &raw const on) })?;
+    Ok(())
 }
 
 /// The window size of a terminal.
@@ -48,14 +63,6 @@ pub fn set_window_size(fd: BorrowedFd<'_>, size: libc::winsize) -> io::Result<()
     // SAFETY: the ioctl reads the struct that it is given.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) })?;
     Ok(())
-}
-
-/// The name of a PTY's slave, as it is where devpts is mounted as usual.
-pub fn pts_name(master: BorrowedFd<'_>) -> Option<PathBuf> {
-    let mut number = 0_u32;
-    // SAFETY: the ioctl fills the integer that it is given.
-    check(unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCGPTN, &raw mut number) }).ok()?;
-    Some(PathBuf::from(format!("/dev/pts/{number}")))
 }
 
 /// Which terminal this is, also where it was opened as `/dev/tty` or `/dev/console`.

@@ -1,7 +1,7 @@
 //! Silence that means nothing is nobody's alarm.
 
 use super::support::http_server::{Answer, Server};
-use super::support::{Job, Sandbox, Terminal, content, python};
+use super::support::{Job, Sandbox, Shell, Terminal, content, python};
 use super::training::{Training, alarms, end, kinds, latest, notes, sampled_until};
 
 /// Nothing but the end was told, and nothing but notes found.
@@ -74,6 +74,43 @@ fn a_suspended_job() {
     end(live, 0);
     assert_none("suspended", sandbox, &server);
     assert_eq!(notes(sandbox), ["suspended"]);
+}
+
+#[test]
+fn a_job_stopped_at_the_terminal() {
+    let (sandbox, server) = (Sandbox::new(), Server::start(&[Answer::status(204)]));
+    let count = "
+import time
+for i in range(1, 100000):
+    print(f'step {i}/100000', flush=True)
+    time.sleep(0.1)
+";
+    std::fs::write(sandbox.path("count.py"), count).unwrap();
+    let mut shell = Shell::start(&sandbox);
+    shell.line(&format!(
+        "{} run -q --stall-after 5s --notify {} -- {} count.py",
+        env!("CARGO_BIN_EXE_gpuwatch"),
+        server.url("/x"),
+        python()
+    ));
+    sampled_until(&sandbox, 3.0);
+    shell.send("\x1a");
+    shell.wait_for("Stopped");
+    shell.prompt();
+    // Nothing is sampled meanwhile, and nothing else would tell that time passes.
+    shell.line("sleep 12; echo slept''long");
+    shell.wait_for("sleptlong\r\n");
+    shell.prompt();
+    shell.line("fg");
+    let on = latest(&sandbox);
+    sampled_until(&sandbox, on + 3.0);
+    shell.send("\x03");
+    shell.prompt();
+    assert_eq!(shell.status(), "130");
+    assert!(shell.exit().success());
+    assert!(alarms(&sandbox).is_empty(), "{:?}", alarms(&sandbox));
+    let told = kinds(&server);
+    assert!(told.iter().all(|kind| kind.starts_with("run.")), "{told:?}");
 }
 
 /// One core at work, not a word.
