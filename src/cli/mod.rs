@@ -40,7 +40,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Launch a command and watch it
-    Run(run::RunArgs),
+    Run(Box<run::RunArgs>),
     /// The GPUs of this machine, who holds them and which are free
     Gpus(gpus::GpusArgs),
     /// The runs that were recorded
@@ -77,7 +77,7 @@ pub fn main() -> ExitCode {
     // What is wrong with it is said by the whole.
     match Cli::try_parse_from(&words) {
         Ok(cli) => match cli.command {
-            Command::Run(args) => run::run(args),
+            Command::Run(args) => run::run(*args),
             Command::Gpus(args) => gpus::run(&args),
             Command::Runs(args) => runs::run(&args),
             Command::Show(args) => show::run(&args),

@@ -119,8 +119,8 @@ impl Claims {
             // The umask has taken something away.
             fchmod(&dir, Mode::from_bits_retain(STICKY)).map_err(unusable)?;
         }
-        let mode = fstat(&dir).map_err(unusable)?.st_mode;
-        if mode & STICKY != STICKY {
+        let permissions = fstat(&dir).map_err(unusable)?.st_mode;
+        if permissions & STICKY != STICKY {
             return Err(untrusted(path, "is not sticky and open to all (mode 1777)"));
         }
         Ok(Self {

@@ -65,7 +65,7 @@ fn counted(count: usize, wish: &GpuWish, machine: &Machine<'_>) -> Result<Offer,
                 .iter()
                 .filter_map(|device| never(device, wish, machine))
                 .collect();
-            text.push_str(&format!(" ({})", why.join("; ")));
+            text = format!("{text} ({})", why.join("; "));
         } else if machine.allowed.is_some() && there.len() < machine.inventory.gpus.len() {
             text.push_str(" in CUDA_VISIBLE_DEVICES");
         }
@@ -116,15 +116,12 @@ fn named(names: &[String], wish: &GpuWish, machine: &Machine<'_>) -> Result<Offe
             busy.clone()
         };
         let claimed = (machine.claimed)(&device);
-        match claimed
-            .or(hindered)
-            .or_else(|| too_full(&device, wish, machine))
-        {
-            Some(why) => offer.because.push(why),
-            None => {
-                offer.because.extend(busy);
-                offer.fit.push(device);
-            }
+        let hindered = claimed.or(hindered);
+        if let Some(why) = hindered.or_else(|| too_full(&device, wish, machine)) {
+            offer.because.push(why);
+        } else {
+            offer.because.extend(busy);
+            offer.fit.push(device);
         }
     }
     Ok(offer)

@@ -11,7 +11,7 @@ use super::ask::{Answer, Asking};
 use super::{Placement, Unplaced, Watch};
 use crate::model::{GpuChoice, GpuWish, Inventory, Wait, duration_text};
 use crate::place::choose::{self, Standing};
-use crate::place::claims::{self, Claim, ClaimError, Claims};
+use crate::place::claims::{self, Claim, ClaimError, Claims, Line};
 use crate::place::holder::{claimant, holder};
 use crate::place::select::{self, Machine, Offer};
 use crate::place::visible::Device;
@@ -25,6 +25,9 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// How long the line that says what is waited for may take.
 const SAYING: Duration = Duration::from_millis(200);
+
+/// Devices, and the claims on them.
+type Taken = (Vec<Device>, Vec<Claim>);
 
 /// What is to be chosen, and how.
 pub struct Chooser<'a> {
@@ -60,7 +63,7 @@ impl Chooser<'_> {
         let mut waited = false;
         loop {
             let (offer, standings) = self.offer(&answer, claims.as_ref())?;
-            let ours = line.as_ref().is_none_or(|line| line.is_our_turn());
+            let ours = line.as_ref().is_none_or(Line::is_our_turn);
             let taken = if ours {
                 self.take(&offer, &answer.inventory, claims.as_ref())?
             } else {
@@ -77,9 +80,9 @@ impl Chooser<'_> {
                 placement.said.append(&mut notes);
                 return Ok(placement);
             }
-            let why = self.unavailable(&offer, ours);
+            let why = Self::unavailable(&offer, ours);
             let left = match self.wish.wait {
-                Wait::No if !self.wish.asked => return Ok(self.without(why)),
+                Wait::No if !self.wish.asked => return Ok(self.without(&why)),
                 Wait::No => {
                     return Err(
                         self.refused(&format!("{why}; add --wait to wait, or use --gpus none"))
@@ -153,7 +156,7 @@ impl Chooser<'_> {
         offer: &Offer,
         inventory: &Inventory,
         claims: Option<&Claims>,
-    ) -> Result<Option<(Vec<Device>, Vec<Claim>)>, Unplaced> {
+    ) -> Result<Option<Taken>, Unplaced> {
         let Some(need) = offer.need else {
             let some = !offer.fit.is_empty();
             return Ok(some.then(|| (offer.fit.clone(), Vec::new())));
@@ -175,7 +178,7 @@ impl Chooser<'_> {
         Ok((devices.len() == need).then_some((devices, held)))
     }
 
-    fn unavailable(&self, offer: &Offer, ours: bool) -> String {
+    fn unavailable(offer: &Offer, ours: bool) -> String {
         let because = offer.because.join("; ");
         let free = offer.fit.len();
         match (offer.need, free) {
@@ -210,17 +213,16 @@ impl Chooser<'_> {
             .as_ref()
             .map_or_else(String::new, |t| format!(" like {t}"));
         match &self.wish.choice {
-            Some(GpuChoice::Count(1))
-            | Some(GpuChoice::Free)
-            | Option::None
-            | Some(GpuChoice::None) => format!("a GPU{kind}"),
+            None | Some(GpuChoice::Count(1) | GpuChoice::Free | GpuChoice::None) => {
+                format!("a GPU{kind}")
+            }
             Some(GpuChoice::Count(n)) => format!("{n} GPUs{kind}"),
             Some(GpuChoice::Named(names)) => format!("GPU {}", names.join(",")),
         }
     }
 
     /// The default gives way.
-    fn without(&self, why: String) -> Placement {
+    fn without(&self, why: &str) -> Placement {
         let mut placement = Placement::watching(Watch::Shown(self.given.map(str::to_owned)));
         placement
             .said
@@ -240,18 +242,12 @@ impl Chooser<'_> {
         placement.chosen = Some(chosen(devices, inventory, self.wish));
         placement
             .said
-            .push(self.chosen_text(devices, offer, inventory, all));
+            .push(Self::chosen_text(devices, offer, inventory, all));
         placement
     }
 
     /// `GPU 1 (Tesla T4) of 2 is free and chosen; GPU 0 is busy: python (pid 7) holds 6.0 GiB`
-    fn chosen_text(
-        &self,
-        devices: &[Device],
-        offer: &Offer,
-        inventory: &Inventory,
-        all: usize,
-    ) -> String {
+    fn chosen_text(devices: &[Device], offer: &Offer, inventory: &Inventory, all: usize) -> String {
         let name = devices.first().and_then(Device::gpu).and_then(|gpu| {
             let info = inventory.gpus.iter().find(|g| g.index == gpu)?;
             info.name.clone()
