@@ -341,3 +341,17 @@ fn a_reader_that_has_seen_enough() {
     assert_eq!(output.status.code(), Some(0));
     assert!(output.stderr.is_empty(), "{output:?}");
 }
+
+#[test]
+fn a_sequence_that_never_ends_takes_no_memory() {
+    // The title of a window, 128 MiB long, with less memory than that.
+    let script = "{ printf '\\033]'; head -c 134217728 /dev/zero | tr '\\0' x; printf '\\nstep 1/2\\n'; } | \
+                  { ulimit -v 120000; exec \"$0\" parse; }";
+    let out = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_gpuwatch")])
+        .output()
+        .expect("sh");
+    let said = String::from_utf8_lossy(&out.stderr);
+    let text = String::from_utf8_lossy(&out.stdout);
+    assert!(text.starts_with("train  step 1/2"), "{text} {said}");
+}

@@ -50,6 +50,11 @@ impl Child {
         signals::send(self.pid, signal)
     }
 
+    /// How it ended, if it has been reaped.
+    pub fn ended(&self) -> Option<Exit> {
+        self.ended
+    }
+
     /// Whether it has been reaped.
     pub fn has_ended(&self) -> bool {
         self.ended.is_some()

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,8 @@ pub struct Progress {
     pub(super) writing_since: AtomicU64,
     /// The error that ended it, other than a reader's end; 0: none.
     pub(super) failed: AtomicI32,
+    /// The first defect of ours in it.
+    defect: OnceLock<String>,
     /// It waits for something to read, having delivered what it had.
     pub(super) idle: AtomicBool,
     pub(super) ended: AtomicBool,
@@ -48,6 +51,7 @@ impl Progress {
             size: AtomicU32::new(0),
             writing_since: AtomicU64::new(0),
             failed: AtomicI32::new(0),
+            defect: OnceLock::new(),
             idle: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             noticed: AtomicBool::new(false),
@@ -70,6 +74,16 @@ impl Progress {
             0 => None,
             errno => Some(io::Error::from_raw_os_error(errno)),
         }
+    }
+
+    /// The defect of ours after which nobody but the user saw what it delivered.
+    pub fn defect(&self) -> Option<&str> {
+        self.defect.get().map(String::as_str)
+    }
+
+    /// The first is the cause of the others.
+    pub(super) fn note_defect(&self, why: String) {
+        self.defect.get_or_init(|| why);
     }
 
     /// Columns and rows, where a PTY stands in for a terminal that tells.

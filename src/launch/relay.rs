@@ -16,6 +16,8 @@ use nix::sys::termios::SetArg;
 use nix::unistd::{read, write};
 
 use crate::model::{Stream, Tap};
+use crate::sys::defect::caught;
+use crate::sys::fault;
 use crate::sys::signals::Mask;
 use crate::sys::streams::standard;
 
@@ -108,6 +110,8 @@ impl Relays {
             .terminal
             .map(|terminal| Arc::new(Mutex::new(terminal)));
         if let Some(terminal) = &terminal {
+            // Known before anybody asks how the output is laid out.
+            progress.note_size();
             self.terminals.push(Shown {
                 real: standard(source.to),
                 pty: source.read.try_clone()?,
@@ -142,7 +146,9 @@ impl Relays {
                 }
                 Mask::current().without(libc::SIGTTOU).set();
                 let progress = Arc::clone(&relay.progress);
-                relay.run();
+                if let Err(why) = caught(|| relay.run()) {
+                    progress.note_defect(why);
+                }
                 progress.ended.store(true, Ordering::Release);
                 // Can only fail if the counter is full, and then it is readable anyway.
                 let _ = ended.write(1);
@@ -256,25 +262,56 @@ struct Relay {
     childs: Option<(Instant, usize)>,
 }
 
+/// Bytes that were read, and how many of them are delivered.
+struct Chunk {
+    buffer: Vec<u8>,
+    delivered: usize,
+    read: usize,
+}
+
 impl Relay {
     fn run(mut self) {
-        let mut chunk = vec![0_u8; CHUNK];
+        let mut chunk = Chunk {
+            buffer: vec![0_u8; CHUNK],
+            delivered: 0,
+            read: 0,
+        };
+        if let Err(why) = caught(|| self.relay(&mut chunk)) {
+            // The child must not meet a closed pipe for it.
+            self.progress.note_defect(why);
+            self.copy(&mut chunk);
+        }
+        let closed = caught(|| self.tap.closed(self.progress.stream));
+        if let Some(terminal) = &self.terminal {
+            let mut terminal = terminal.lock().unwrap_or_else(PoisonError::into_inner);
+            terminal.restore();
+        }
+        if let Err(why) = closed {
+            self.progress.note_defect(why);
+        }
+    }
+
+    fn relay(&mut self, chunk: &mut Chunk) {
         loop {
-            match read(&self.read, &mut chunk) {
+            match read(&self.read, &mut chunk.buffer) {
                 Ok(0) => break,
                 Ok(n) => {
+                    let is_data = self.take_in(chunk, n);
+                    fault::at("relay");
                     self.follow_terminal();
-                    let Some(bytes) = self.data(&chunk[..n]) else {
+                    if !is_data {
                         continue;
-                    };
-                    if let Err(error) = self.deliver(bytes) {
+                    }
+                    let from = chunk.delivered;
+                    if let Err(error) = self.deliver(chunk) {
                         // Our reader is gone or can't take more: closing our end tells the
                         // child what writing there itself would have told it.
                         self.note_failure(error);
                         break;
                     }
-                    self.tap.relayed(self.progress.stream, bytes);
-                    if self.has_only_others(bytes.len()) {
+                    self.tap
+                        .relayed(self.progress.stream, &chunk.buffer[from..n]);
+                    if self.has_only_others(n - from) {
                         break;
                     }
                 }
@@ -288,10 +325,32 @@ impl Relay {
                 Err(_) => break,
             }
         }
-        self.tap.closed(self.progress.stream);
-        if let Some(terminal) = &self.terminal {
-            let mut terminal = terminal.lock().unwrap_or_else(PoisonError::into_inner);
-            terminal.restore();
+    }
+
+    /// After a defect of ours: bytes in, bytes out, to the end. Nobody else sees them.
+    fn copy(&mut self, chunk: &mut Chunk) {
+        loop {
+            if let Err(error) = self.deliver(chunk) {
+                self.note_failure(error);
+                return;
+            }
+            match read(&self.read, &mut chunk.buffer) {
+                Ok(0) => return,
+                Ok(n) => {
+                    self.take_in(chunk, n);
+                    if self.has_only_others(n) && self.deliver(chunk).is_ok() {
+                        return;
+                    }
+                }
+                Err(Errno::EAGAIN) => {
+                    self.keys = None;
+                    if !self.wait() {
+                        return;
+                    }
+                }
+                Err(Errno::EINTR) => {}
+                Err(_) => return,
+            }
         }
     }
 
@@ -318,13 +377,20 @@ impl Relay {
         }
     }
 
-    /// The child's bytes in what was read; none if it tells something else.
-    fn data<'a>(&mut self, read: &'a [u8]) -> Option<&'a [u8]> {
-        let is_data = !self.in_packets || read[0] == TIOCPKT_DATA;
+    /// Whether so many bytes that were read are the child's; what tells something else isn't to
+    /// be delivered.
+    fn take_in(&mut self, chunk: &mut Chunk, n: usize) -> bool {
+        let is_data = !self.in_packets || chunk.buffer[0] == TIOCPKT_DATA;
+        chunk.read = n;
+        chunk.delivered = if is_data {
+            usize::from(self.in_packets)
+        } else {
+            n
+        };
         if !is_data && let Some(keys) = &mut self.keys {
             keys.expect_reader();
         }
-        is_data.then(|| &read[usize::from(self.in_packets)..])
+        is_data
     }
 
     /// Passes on keys to who reads them from the stand-in; returns when to try again.
@@ -392,9 +458,11 @@ impl Relay {
         ready != Ok(0)
     }
 
-    fn deliver(&self, mut bytes: &[u8]) -> nix::Result<()> {
+    /// What of it isn't delivered yet.
+    fn deliver(&self, chunk: &mut Chunk) -> nix::Result<()> {
         let progress = &self.progress;
         let to = standard(progress.to);
+        let mut bytes = &chunk.buffer[chunk.delivered..chunk.read];
         if let Some(last) = bytes.last() {
             progress.last_byte.store(*last, Ordering::Relaxed);
         }
@@ -404,6 +472,7 @@ impl Relay {
             match write(to, bytes) {
                 Ok(n) => {
                     bytes = &bytes[n..];
+                    chunk.delivered += n;
                     progress.bytes.fetch_add(n as u64, Ordering::Relaxed);
                 }
                 Err(Errno::EINTR) => {}

@@ -17,6 +17,7 @@ use super::desk::{Desk, Watch};
 use super::protocol::{FromHelper, ToHelper};
 use super::watcher;
 use super::wire::{Closed, Inbox};
+use crate::sys::fault;
 use crate::sys::helper_io;
 use crate::sys::process::{HELPER_NAME, continue_with};
 use crate::sys::signals::consume;
@@ -94,6 +95,7 @@ fn serve(desk: &Desk, inbox: &mut Inbox, duties: &mut Duties) -> End {
             look_again = look_again.min(Instant::now() + FOLLOW_EVERY);
         }
         wait(inbox, desk.flush(), look_again);
+        fault::at("helper");
         match inbox.receive() {
             Err(Closed) => return End::Orphaned,
             Ok(messages) => {

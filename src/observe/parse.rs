@@ -178,9 +178,10 @@ pub fn cpu_times(text: &[u8]) -> Option<CpuTimes> {
         *slot = number(word)?;
     }
     let [user, nice, system, idle, iowait, irq, softirq, steal] = fields;
+    let sum = |ticks: &[u64]| ticks.iter().try_fold(0_u64, |sum, n| sum.checked_add(*n));
     Some(CpuTimes {
-        busy: user + nice + system + irq + softirq + steal,
-        idle: idle + iowait,
+        busy: sum(&[user, nice, system, irq, softirq, steal])?,
+        idle: sum(&[idle, iowait])?,
     })
 }
 
@@ -274,5 +275,8 @@ mod tests {
             })
         );
         assert_eq!(number(b"99999999999999999999"), None);
+        let most = u64::MAX;
+        let too_much = format!("cpu  {most} 1 0 0 0 0 0 0\n");
+        assert_eq!(cpu_times(too_much.as_bytes()), None);
     }
 }

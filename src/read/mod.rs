@@ -9,11 +9,13 @@
 //! ```
 //!
 //! **What doesn't depend on the cutting.** A line is read when the cursor leaves it: at `\r`,
-//! `\n` or a vertical movement. What such lines say, [`ProgressReader::state`] after the last
-//! byte and the last mark after [`ProgressReader::finish`] are functions of the bytes (and of
-//! the instants at which they came) alone. The line under the cursor is read ahead at the end
-//! of each `feed`, without its last word, which may be cut in two: such a mark may be missing
-//! when the bytes come in larger pieces, but it is never taken into account later.
+//! `\n` or a vertical movement. What such lines say and [`ProgressReader::state`], after the
+//! last byte and after [`ProgressReader::finish`], are functions of the bytes (and of the
+//! instants at which they came) alone. The line under the cursor is read ahead at the end of
+//! each `feed`, without its last word, which may be cut in two: such a mark is missing when the
+//! bytes come in larger pieces, and may say what the whole line doesn't, but it is never taken
+//! into account later. Of one phase and rank larger pieces
+//! give some of the marks that smaller ones give, in their order.
 
 mod about;
 mod counters;
@@ -139,6 +141,13 @@ impl ProgressReader {
         }
         self.ahead = None;
         marks
+    }
+
+    /// What stands on a stream's screen, and the cursor (row, column): for `fuzz/`.
+    #[cfg(fuzzing)]
+    pub fn drawn(&mut self, stream: Stream) -> (Vec<String>, (usize, usize)) {
+        let screen = self.channel(stream).terminal.screen();
+        (screen.lines(), screen.cursor())
     }
 
     fn channel(&mut self, stream: Stream) -> &mut Channel {

@@ -443,13 +443,13 @@ impl Screen {
     }
 
     /// What stands on the screen, for tests.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub fn lines(&self) -> Vec<String> {
         (0..self.rows.len()).map(|r| self.text(r, r)).collect()
     }
 
     /// The cursor, for tests.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub fn cursor(&self) -> (usize, usize) {
         (self.row, self.col)
     }

@@ -79,9 +79,15 @@ impl Terminal {
         let mut performer = Performer {
             screen: &mut self.screen,
             ended: false,
+            printed: false,
         };
         self.parser.advance(&mut performer, &[byte]);
         self.in_escape = !performer.ended;
+        if performer.printed {
+            // It may hold the beginning of another character, which must not be joined to
+            // the next sequence.
+            self.parser = Parser::new();
+        }
     }
 
     /// Whole lines, a run of printable characters, or one control character.
@@ -172,7 +178,7 @@ impl Terminal {
         }
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub fn screen(&self) -> &Screen {
         &self.screen
     }
@@ -223,12 +229,15 @@ struct Performer<'a> {
     screen: &'a mut Screen,
     /// The sequence is over.
     ended: bool,
+    /// It was over before, without a word: this is text.
+    printed: bool,
 }
 
 impl Perform for Performer<'_> {
     fn print(&mut self, c: char) {
         self.screen.print(c);
         self.ended = true;
+        self.printed = true;
     }
 
     fn execute(&mut self, byte: u8) {
@@ -404,13 +413,22 @@ mod tests {
         (terminal.screen().lines(), terminal.screen().cursor(), lines)
     }
 
+    #[test]
+    fn half_a_character_after_a_sequence_that_means_nothing_spoils_no_other() {
+        let bytes = b"\x1b[0<m\xdc\xdf12\x1b[0mx";
+        let single = vec![1; bytes.len()];
+        let whole = cut(PLAIN, bytes, &[]);
+        assert_eq!(whole.0, ["\u{fffd}12x"]);
+        assert_eq!(cut(PLAIN, bytes, &single), whole);
+    }
+
     fn piece() -> impl Strategy<Value = Vec<u8>> {
         prop_oneof![
             4 => "[ -~]{0,24}".prop_map(String::into_bytes),
             2 => "[━█第轮😀é]{1,3}".prop_map(String::into_bytes),
             4 => prop::sample::select(vec![
                 "\n", "\r", "\r\n", "\x08", "\t", "\x1b[A", "\x1b[2B", "\x1b[K", "\x1b[2K", "\x1b[J",
-                "\x1b[3;4H", "\x1b[1;2r", "\x1bM", "\x1b[1m", "\x1b]0;t\x07", "\x1b7", "\x1b8", "\x1b[5C",
+                "\x1b[0<m", "\x18", "\u{fff0}", "\x1b[3;4H", "\x1b[1;2r", "\x1bM", "\x1b[1m", "\x1b]0;t\x07", "\x1b7", "\x1b8", "\x1b[5C",
             ]).prop_map(|s| s.as_bytes().to_vec()),
             1 => prop::collection::vec(any::<u8>(), 0..6),
         ]

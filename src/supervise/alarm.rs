@@ -14,8 +14,10 @@ use crate::model::{
 };
 use crate::observe::ProcFs;
 use crate::report::text::clean;
-use crate::tell::{Happening, Inlet, RunFacts};
+use crate::sys::fault;
+use crate::tell::{Channels, Edges, Happening, Inlet, Outbox, RunFacts, Teller};
 
+use super::clock::RunClock;
 use super::desk::{Desk, Entry};
 
 /// Bytes of output of which the last lines are shown.
@@ -25,6 +27,38 @@ const LAST_LINES: usize = 12;
 
 /// The job's processes, as the sampler saw them last.
 pub type Job = Arc<Mutex<BTreeSet<u32>>>;
+
+/// The teller, where there is a channel. Without a thread for it the run goes on untold.
+pub fn start_teller(
+    channels: Channels,
+    record: &RunRecord,
+    desk: &Desk,
+    clock: RunClock,
+    own: &OwnProcesses,
+) -> Option<Teller> {
+    if channels.is_empty() {
+        return None;
+    }
+    let (events, stamps) = (desk.clone(), clock.clone());
+    let edges = Edges {
+        clock: Box::new(move || {
+            fault::at("teller");
+            clock.now()
+        }),
+        report: Box::new(move |event| events.event(stamps.now(), event)),
+        programs: Arc::new(Commands::new(own.clone())),
+        outbox: Outbox::at_home(),
+    };
+    match Teller::start(channels, RunFacts::from(record), edges) {
+        Ok(teller) => Some(teller),
+        Err(error) => {
+            desk.put(Entry::Problem(format!(
+                "nobody is told: no thread to be had: {error}"
+            )));
+            None
+        }
+    }
+}
 
 /// Whom findings are handed to.
 pub struct Alarm {

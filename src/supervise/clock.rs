@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{env, fs};
 
 use jiff::tz::TimeZone;
@@ -112,10 +112,14 @@ impl Drift {
             Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.max(0) as u32).as_secs_f64()
         };
         let boot = seconds(ClockId::Boottime);
+        // The same clock as the stamps'; before 1970 it is as good as 1970.
+        let wall = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         Self {
             asleep_s: boot - seconds(ClockId::Monotonic),
             // Against the clock that counts sleep, or every suspend would look like a step.
-            wall_s: seconds(ClockId::Realtime) - boot,
+            wall_s: wall.as_secs_f64() - boot,
         }
     }
 

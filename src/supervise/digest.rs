@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::launch::relay;
-use crate::model::{Event, Mark, Phase, ProgressChange, Stream};
+use crate::model::{Event, Mark, Phase, ProgressChange, ProgressState, Stream};
 use crate::read::fingerprint::Lines;
 use crate::read::{Layout, Milestones, ProgressReader};
+use crate::sys::defect::{caught, sentence};
+use crate::sys::fault;
 
 use super::clock::RunClock;
-use super::desk::Desk;
+use super::desk::{Desk, Entry};
 use super::progress::Progress;
 use super::ring::{Piece, Ring};
 
@@ -36,9 +38,49 @@ pub struct Digest {
     pub hurry: Arc<AtomicBool>,
 }
 
+/// What reads the output.
+struct Readers {
+    progress: ProgressReader,
+    milestones: Milestones,
+    lines: Lines,
+}
+
 impl Digest {
-    /// Runs until the streams have ended.
+    /// Runs until the streams have ended. A defect of ours costs the reading: the record gets
+    /// its output all the same.
     pub fn run(self) {
+        let mut readers = self.guarded(|| self.readers());
+        loop {
+            let taken = self.ring.take();
+            let mut left: usize = taken.pieces.iter().map(|piece| piece.bytes.len()).sum();
+            for piece in taken.pieces {
+                left -= piece.bytes.len();
+                if left < LAST_BYTES || !self.hurry.load(Ordering::Relaxed) {
+                    readers =
+                        readers.and_then(|readers| self.guarded(|| self.read(readers, &piece)));
+                }
+                let patience = self.hurry.load(Ordering::Relaxed).then_some(AT_THE_END);
+                self.desk.output(piece.bytes, piece.lost_before, patience);
+            }
+            if taken.over {
+                break;
+            }
+        }
+        readers.and_then(|readers| self.guarded(|| self.finish(readers)));
+    }
+
+    fn guarded<T>(&self, read: impl FnOnce() -> T) -> Option<T> {
+        caught(read)
+            .map_err(|why| {
+                let text = sentence("progress is no longer read", &why);
+                self.desk.put(Entry::Problem(text));
+                // Where it stands now nobody knows.
+                self.progress.shown(ProgressState::default());
+            })
+            .ok()
+    }
+
+    fn readers(&self) -> Readers {
         let layout = |stream| {
             let size = self
                 .relays
@@ -50,39 +92,31 @@ impl Digest {
                 rows,
             })
         };
-        let mut reader = ProgressReader::new(layout(Stream::Out), layout(Stream::Err));
-        let mut milestones = Milestones::default();
-        let mut lines = Lines::new();
-        loop {
-            let taken = self.ring.take();
-            self.follow_sizes(&mut reader);
-            let mut left: usize = taken.pieces.iter().map(|piece| piece.bytes.len()).sum();
-            for piece in taken.pieces {
-                left -= piece.bytes.len();
-                if left < LAST_BYTES || !self.hurry.load(Ordering::Relaxed) {
-                    self.read(&mut reader, &mut milestones, &piece);
-                    self.notice(&mut lines, &piece);
-                }
-                let patience = self.hurry.load(Ordering::Relaxed).then_some(AT_THE_END);
-                self.desk.output(piece.bytes, piece.lost_before, patience);
-            }
-            if taken.over {
-                break;
-            }
+        Readers {
+            progress: ProgressReader::new(layout(Stream::Out), layout(Stream::Err)),
+            milestones: Milestones::default(),
+            lines: Lines::new(),
         }
-        let end = Instant::now();
-        let marks = reader.finish(Some(self.clock.elapsed_s(end)));
-        self.progress.shown(reader.state());
-        self.announce(&mut milestones, &marks, end);
     }
 
-    fn read(&self, reader: &mut ProgressReader, milestones: &mut Milestones, piece: &Piece) {
+    fn read(&self, mut readers: Readers, piece: &Piece) -> Readers {
+        fault::at("digest");
+        self.follow_sizes(&mut readers.progress);
         let t = self.clock.elapsed_s(piece.at);
-        let marks = reader.feed(piece.stream, Some(t), &piece.bytes);
+        let marks = readers.progress.feed(piece.stream, Some(t), &piece.bytes);
         if !marks.is_empty() {
-            self.progress.shown(reader.state());
-            self.announce(milestones, &marks, piece.at);
+            self.progress.shown(readers.progress.state());
+            self.announce(&mut readers.milestones, &marks, piece.at);
         }
+        self.notice(&mut readers.lines, piece);
+        readers
+    }
+
+    fn finish(&self, mut readers: Readers) {
+        let end = Instant::now();
+        let marks = readers.progress.finish(Some(self.clock.elapsed_s(end)));
+        self.progress.shown(readers.progress.state());
+        self.announce(&mut readers.milestones, &marks, end);
     }
 
     /// Lines that the judge cares about.

@@ -4,7 +4,6 @@
 //! takes).
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
@@ -13,7 +12,6 @@ use crate::observe::identity;
 use crate::plan::{argv, env, job_ids, rules};
 
 use super::prepare::Prepared;
-use super::watchers::Watching;
 
 /// What of the record is known at the start.
 pub struct Facts {
@@ -25,13 +23,13 @@ pub struct Facts {
     profile: String,
     judge: Map<String, Value>,
     rules: Vec<Value>,
-    pid: u32,
+    pid: Option<u32>,
     started: String,
 }
 
 impl Facts {
     /// Nothing is looked up here.
-    pub fn of(prepared: &Prepared, watching: &Watching) -> Self {
+    pub fn of(prepared: &Prepared, pid: Option<u32>, started: String) -> Self {
         let settings = &prepared.request.settings;
         Self {
             id: prepared.id.clone(),
@@ -42,40 +40,47 @@ impl Facts {
             profile: settings.profile.clone(),
             judge: rules::judge_to_map(&settings.judge),
             rules: rules::to_values(&settings.rules),
-            pid: watching.child,
-            started: watching.clock.started(),
+            pid,
+            started,
         }
     }
 
-    /// The record, with what must be looked up.
-    pub fn record(self) -> RunRecord {
-        let cwd = identity::cwd();
-        let text = |path: PathBuf| argv::escape(path.as_os_str());
-        let tree = cwd.as_deref().and_then(identity::work_tree);
-        let git = tree.map(|root| GitState {
-            commit: identity::commit(&root),
-            dirty: None,
-        });
+    /// The record with what costs nothing to know.
+    pub fn brief(self) -> RunRecord {
         RunRecord {
             schema: 1,
             id: self.id,
             name: self.name,
             tags: self.tags,
             argv: self.argv,
-            project: cwd.as_deref().map(identity::project).map(text),
-            cwd: cwd.map(text),
-            user: Some(identity::user()),
-            host: identity::host(),
-            git,
+            cwd: identity::cwd().map(|path| argv::escape(path.as_os_str())),
             env: self.env,
             profile: Some(self.profile),
             judge: self.judge,
             rules: self.rules,
             job: job_ids(&|name| std::env::var(name).ok()),
-            pid: Some(self.pid),
+            pid: self.pid,
             started: self.started,
             state: RunState::Running,
             ..RunRecord::default()
+        }
+    }
+
+    /// The record, with what must be looked up.
+    pub fn record(self) -> RunRecord {
+        let cwd = identity::cwd();
+        let tree = cwd.as_deref().and_then(identity::work_tree);
+        let git = tree.map(|root| GitState {
+            commit: identity::commit(&root),
+            dirty: None,
+        });
+        let project = cwd.as_deref().map(identity::project);
+        RunRecord {
+            project: project.map(|path| argv::escape(path.as_os_str())),
+            user: Some(identity::user()),
+            host: identity::host(),
+            git,
+            ..self.brief()
         }
     }
 }

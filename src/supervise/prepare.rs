@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
 
+use crate::launch::child;
 use crate::launch::signals::Arrivals;
 use crate::launch::streams::Streams;
 use crate::model::{Action, EndSettings, Leftovers, Switch, TellSettings, duration_text};
@@ -13,10 +14,12 @@ use crate::plan::{argv, run_name};
 use crate::record::{RecordError, RunDir, root_for_writing, run_dir, run_id};
 use crate::report::text::clean;
 use crate::sys::signals::Mask;
+use crate::sys::spawn::Unspawned;
 use crate::tell::Channels;
 
 use super::beside::Beside;
 use super::clock::wall_now;
+use super::facts::Facts;
 use super::placement::{self, Placement, Unplaced};
 use super::request::{Ending, Refused, Request};
 
@@ -229,6 +232,16 @@ impl Prepared {
             .collect()
     }
 
+    /// Writes the record's beginning, so that the run can be found whatever becomes of us once
+    /// there is a child. What goes wrong here goes wrong again when the scribe does it, and is
+    /// said then.
+    pub fn begin_record(&self) {
+        if let Some(dir) = &self.dir {
+            let facts = Facts::of(self, None, wall_now());
+            let _ = dir.write_run(&facts.brief());
+        }
+    }
+
     /// The one line before the start, if there is something to say.
     pub fn announcement(&self) -> Option<String> {
         let said: Vec<&str> = self
@@ -242,9 +255,22 @@ impl Prepared {
             .then(|| format!("gpuwatch: {}\n", clean(&said.join("; "))))
     }
 
-    /// Nothing was started: no record stays.
-    pub fn discard(self) {
+    /// The command doesn't run: no record stays.
+    pub fn not_started(self, error: Unspawned) -> Refused {
+        let refused = match error {
+            Unspawned::Exec(error) => {
+                let (code, text) = child::spawn_failure(&self.request.argv[0], &error);
+                Refused {
+                    code: Some(code),
+                    text,
+                }
+            }
+            Unspawned::Own(error) => Refused::own(format!(
+                "can't start a process: {error}; nothing was started"
+            )),
+        };
         discard(self.dir);
+        refused
     }
 }
 

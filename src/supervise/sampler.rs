@@ -16,6 +16,7 @@ use crate::nvml::health::Health;
 use crate::nvml::protocol::{FromHelper, Watched};
 use crate::observe::{HostReader, JobTick, JobTree, ProcFs, asks, cgroup_root};
 use crate::report::{Fate, Leftover};
+use crate::sys::fault;
 use crate::sys::streams::standard;
 
 use super::alarm::Job;
@@ -208,6 +209,10 @@ impl Sampler {
         } else {
             self.setup.beside = None;
             self.ticking = false;
+            if !self.watched.is_empty() {
+                let text = "GPUs are no longer read: the helper process has ended";
+                self.problem(text.to_owned());
+            }
             let events = self.health.gone();
             self.tell(&self.setup.clock.now(), events);
         }
@@ -348,6 +353,7 @@ impl Sampler {
 
     /// Nobody starts a process of our own meanwhile, which would look like one of the job.
     fn look_at_job(&mut self, since_last_s: f64) -> JobTick {
+        fault::at("sampler");
         let own = self
             .setup
             .own

@@ -9,17 +9,20 @@ use std::time::Duration;
 use crate::act::stacks::Evidence;
 use crate::judge::{self, Input, Judge};
 use crate::model::{
-    Event, GpuInfo, Inventory, Logged, RunRecord, RunState, Sample, SourceState, Stamp,
+    Event, GpuInfo, Inventory, Logged, RunRecord, RunState, Sample, SourceState, Stamp, Verdict,
 };
 use crate::record::{
     EventWriter, FindingFold, IndexEntry, OutputLog, RecordError, RunDir, SampleWriter, Sequencer,
     SummaryBuilder, index, rounded,
 };
 use crate::report::{Kept, Leftover, Notes, summary};
+use crate::sys::defect::{caught, sentence};
+use crate::sys::fault;
 use crate::tell::{self, Happening, Teller};
 
 use super::alarm::Alarm;
 use super::desk::{Entry, Final, Tray};
+use super::state::End;
 
 /// What the last alerts may take.
 pub const TELLING: Duration = Duration::from_secs(4);
@@ -46,7 +49,8 @@ pub struct Scribe {
     /// The judge has said its last word.
     is_judged: bool,
     words: LastWords,
-    judge: Judge,
+    /// None after a defect of ours in it.
+    judge: Option<Judge>,
     alarm: Alarm,
     teller: Option<Teller>,
 }
@@ -81,7 +85,7 @@ impl Scribe {
         (judge, alarm, teller): (Judge, Alarm, Option<Teller>),
     ) -> Self {
         Self {
-            judge,
+            judge: Some(judge),
             alarm,
             teller,
             dir,
@@ -100,8 +104,35 @@ impl Scribe {
         }
     }
 
-    /// Writes until the end.
+    /// Writes until the end; after a defect of ours that end alone.
     pub fn run(mut self, tray: &Tray) {
+        if let Err(why) = caught(|| self.write_all(tray)) {
+            self.files = None;
+            self.problem(sentence("the record is incomplete", &why));
+            self.say(&[]);
+            while let Ok(entry) = tray.inbox.recv() {
+                match entry {
+                    Entry::Final(last) => return self.close_plainly(*last),
+                    Entry::Problem(text) => self.problem(text),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Nothing but how it ended.
+    fn close_plainly(&mut self, last: Final) {
+        self.record.ended = Some(last.ended.time);
+        self.record.state = last.end.state;
+        self.record.exit = last.end.exit;
+        self.record.verdict.outcome = Some(last.end.outcome);
+        self.record.summary.duration_s = Some(last.ended.elapsed_s);
+        self.write_run();
+        self.index();
+        self.say(&last.leftovers);
+    }
+
+    fn write_all(&mut self, tray: &Tray) {
         self.open();
         while let Ok(entry) = tray.inbox.recv() {
             match entry {
@@ -127,6 +158,7 @@ impl Scribe {
     }
 
     fn take(&mut self, entry: Entry, tray: &Tray) {
+        fault::at("scribe");
         match entry {
             Entry::Output(bytes, lost_before) => {
                 tray.held.fetch_sub(bytes.len(), Ordering::Relaxed);
@@ -164,8 +196,7 @@ impl Scribe {
         self.write("samples.csv", |files| files.samples.append(&sample));
         self.alarm
             .progress(&sample.progress, sample.stamp.elapsed_s);
-        let found = self.judge.step(Input::Sample(&sample));
-        self.found(found);
+        self.judge(|judge| judge.step(Input::Sample(&sample)));
     }
 
     /// Once the judge is done, nothing is recorded that would have been judged.
@@ -180,8 +211,7 @@ impl Scribe {
             return;
         }
         self.judged.clone_from(&logged.stamp);
-        let found = self.judge.step(Input::Event(&logged));
-        self.found(found);
+        self.judge(|judge| judge.step(Input::Event(&logged)));
     }
 
     fn log(&mut self, logged: &Logged) {
@@ -200,6 +230,33 @@ impl Scribe {
             self.log(&logged);
             self.alarm.found(&finding, &logged, &self.record.id);
         }
+    }
+
+    /// Asks the judge. A defect of ours in it costs its judgement, not the record.
+    fn judge(&mut self, ask: impl FnOnce(&mut Judge) -> Vec<judge::Finding>) {
+        let Some(mut judge) = self.judge.take() else {
+            return;
+        };
+        let asked = caught(|| {
+            fault::at("judge");
+            ask(&mut judge)
+        });
+        match asked {
+            Ok(findings) => {
+                self.judge = Some(judge);
+                self.found(findings);
+            }
+            Err(why) => self.problem(sentence("the run is no longer judged", &why)),
+        }
+    }
+
+    fn verdict(&mut self, end: &End) -> Verdict {
+        let judge = self.judge.take();
+        let said = judge.and_then(|judge| caught(|| judge.verdict(end.outcome, end.exit)).ok());
+        said.unwrap_or_else(|| Verdict {
+            outcome: Some(end.outcome),
+            ..Verdict::default()
+        })
     }
 
     fn evidence(&mut self, finding: &str, evidence: Evidence) {
@@ -224,7 +281,9 @@ impl Scribe {
         if let Some(files) = &mut self.files {
             files.samples.name_gpus(&watched);
         }
-        self.judge.learn(watched.clone());
+        if let Some(judge) = &mut self.judge {
+            judge.learn(watched.clone());
+        }
         self.record.gpus = watched;
         self.alarm.know(&self.record);
         self.write_run();
@@ -312,15 +371,15 @@ impl Scribe {
     }
 
     fn close(&mut self, last: Final, tray: &Tray) {
-        let found = self.judge.finish(&last.end.exit, self.judged.elapsed_s);
-        self.found(found);
+        let at = self.judged.elapsed_s;
+        self.judge(|judge| judge.finish(&last.end.exit, at));
         self.is_judged = true;
         let duration = Some(last.ended.elapsed_s);
         self.record.summary = self.summary.finish(duration, &last.progress);
         self.record.ended = Some(last.ended.time);
         self.record.state = last.end.state;
         self.record.exit = last.end.exit;
-        self.record.verdict = self.judge.verdict(last.end.outcome, last.end.exit);
+        self.record.verdict = self.verdict(&last.end);
         // Before the alerts: whoever ends us while they are sent finds the run's end.
         self.write_run();
         self.tell_the_end(&last.leftovers, tray);

@@ -172,6 +172,16 @@ impl State {
         }
     }
 
+    /// The same run as if its child had just been started: what became of the last happening is
+    /// unknown, and whoever asks tells again what has ended.
+    #[must_use]
+    pub fn afresh(&self) -> Self {
+        Self {
+            phase: Phase::Running,
+            ..*self
+        }
+    }
+
     /// Takes in what happened; what comes back is to be done in that order.
     pub fn handle(&mut self, happening: Happening) -> Vec<Action> {
         match happening {
@@ -326,6 +336,11 @@ impl State {
 
     fn finish(&mut self, exit: Exit) -> Vec<Action> {
         self.phase = Phase::Finishing(exit);
+        vec![Action::Finish(self.end(exit))]
+    }
+
+    /// What this end of the child means.
+    pub fn end(&self, exit: Exit) -> End {
         let (state, outcome) = if self.reason == Some(Reason::TimedOut) {
             (RunState::Finished, Outcome::TimedOut)
         } else if exit.is_success() {
@@ -337,17 +352,16 @@ impl State {
         } else {
             (RunState::Finished, Outcome::Failed)
         };
-        vec![Action::Finish(End {
+        End {
             exit,
             state,
             outcome,
-        })]
+        }
     }
 
     /// What our caller sees.
-    fn leave(&mut self, exit: Exit) -> Vec<Action> {
-        self.phase = Phase::Over;
-        let shown = if self.reason == Some(Reason::TimedOut) {
+    pub fn shown(&self, exit: Exit) -> Exit {
+        if self.reason == Some(Reason::TimedOut) {
             Exit {
                 code: Some(TIMED_OUT),
                 signal: None,
@@ -360,8 +374,12 @@ impl State {
             }
         } else {
             exit
-        };
-        vec![Action::Leave(shown)]
+        }
+    }
+
+    fn leave(&mut self, exit: Exit) -> Vec<Action> {
+        self.phase = Phase::Over;
+        vec![Action::Leave(self.shown(exit))]
     }
 }
 

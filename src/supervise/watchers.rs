@@ -8,18 +8,20 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use crate::act::Commands;
 use crate::judge::{JobFacts, Judge};
 use crate::launch::relay;
-use crate::model::{Event, OwnProcesses, RunRecord, SourceState, Stream};
+use crate::model::{Event, OwnProcesses, SourceState, Stream};
 use crate::observe::{git_state, identity};
 use crate::record::run_dir::PROGRESS_FILE;
 use crate::report::{Fate, Leftover};
-use crate::tell::{Channels, Edges, Happening, Outbox, RunFacts, Teller};
+use crate::sys::defect::{caught, sentence};
+use crate::sys::fault;
+use crate::tell::{Happening, Teller};
 
-use super::alarm::{Alarm, Job};
+use super::alarm::{Alarm, Job, start_teller};
 use super::beside::Beside;
 use super::clock::RunClock;
 use super::desk::{Desk, Entry, Final, Tray};
@@ -41,6 +43,7 @@ const LAST_WORDS: Duration = Duration::from_millis(1500);
 const GIT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A run as its watchers see it.
+#[derive(Clone)]
 pub struct Watching {
     /// The run's clock.
     pub clock: RunClock,
@@ -55,6 +58,7 @@ pub struct Watching {
 }
 
 /// What rings at the end of a run. Made before its start: without it nothing may be started.
+#[derive(Clone)]
 pub struct Bells {
     finish: Arc<EventFd>,
     done: Arc<EventFd>,
@@ -100,9 +104,12 @@ pub struct Watchers {
 }
 
 impl Watchers {
-    /// Nobody: of a run that nobody hears about.
-    pub fn none(watching: &Watching, bells: Bells) -> Self {
-        Self::new(watching, Desk::new().0, bells, None, LAST_WORDS)
+    /// Nobody: of a run that nobody hears about, or of which this is all there is to say.
+    pub fn none(watching: &Watching, bells: Bells, words: Option<String>) -> Self {
+        Self {
+            words: Arc::new(Mutex::new(words)),
+            ..Self::new(watching, Desk::new().0, bells, None, LAST_WORDS)
+        }
     }
 
     fn new(
@@ -132,6 +139,7 @@ impl Watchers {
 
     /// Starts them. A thread that can't be had costs what it would have done, never the run.
     pub fn start(prepared: Prepared, watching: Watching, bells: Bells) -> Self {
+        fault::at("watchers");
         let (desk, tray) = Desk::new();
         let dir = prepared.dir.as_ref().map(|dir| dir.path().to_owned());
         let patience = if prepared.channels.is_empty() {
@@ -149,7 +157,7 @@ impl Watchers {
             Some(_) => watchers.start_git(),
             None => Ok(()),
         };
-        let facts = Facts::of(&prepared, &watching);
+        let facts = Facts::of(&prepared, Some(watching.child), watching.clock.started());
         let setup = watchers.setup(&prepared, watching, progress.clone());
         let sampler = watchers.start_sampler(setup, read, progress);
         let scribe = watchers.start_scribe(prepared, facts, tray);
@@ -174,7 +182,8 @@ impl Watchers {
         let settings = prepared.request.settings;
         let own = OwnProcesses::from(Arc::clone(&self.own));
         let (desk, clock, job) = (self.desk.clone(), self.clock.clone(), Arc::clone(&self.job));
-        spawn("scribe", move || {
+        let said = Arc::clone(&words);
+        let write = move || {
             // Looking up a user or a directory can take as long as a network takes.
             let record = facts.record();
             let judge = Judge::new(settings.judge, settings.rules, JobFacts::of(&record));
@@ -193,6 +202,13 @@ impl Watchers {
                 judging,
             );
             scribe.run(&tray);
+        };
+        spawn("scribe", move || {
+            if let Err(why) = caught(write) {
+                let text = sentence("the record is incomplete", &why);
+                *said.lock().unwrap_or_else(PoisonError::into_inner) =
+                    Some(format!("gpuwatch: {text}\n"));
+            }
             // Can only fail if the counter is full, and then it is readable anyway.
             let _ = done.write(1);
         })
@@ -258,11 +274,20 @@ impl Watchers {
         progress: Progress,
     ) -> std::io::Result<()> {
         let (clock, desk, end) = (self.clock.clone(), self.desk.clone(), Arc::clone(&self.end));
-        spawn("sampler", move || {
-            let sampler = Sampler::new(setup);
-            let leftovers: Vec<Leftover> = sampler.run(|| {
+        let finish = Arc::clone(&setup.finish);
+        let watch = move || {
+            Sampler::new(setup).run(|| {
                 // What is late is late: the streams are at their end.
                 let _ = read.recv_timeout(DIGEST_PATIENCE);
+            })
+        };
+        spawn("sampler", move || {
+            let leftovers = caught(watch).unwrap_or_else(|why| {
+                let text = sentence("no samples are taken any more", &why);
+                desk.put(Entry::Problem(text));
+                // Nobody else hands in the end.
+                wait_for(&finish);
+                Vec::new()
             });
             let end = end.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(last) = end {
@@ -288,7 +313,8 @@ impl Watchers {
     /// Asks git, which may be slow, whether the work tree is clean.
     fn start_git(&self) -> std::io::Result<()> {
         let (desk, own) = (self.desk.clone(), Arc::clone(&self.own));
-        spawn("git", move || {
+        let problems = desk.clone();
+        let ask = move || {
             let Some(root) = identity::cwd().and_then(|cwd| identity::work_tree(&cwd)) else {
                 return;
             };
@@ -301,6 +327,12 @@ impl Watchers {
             };
             let state = git_state(&root, GIT_PATIENCE, &mut started);
             desk.put(Entry::Git(state));
+        };
+        spawn("git", move || {
+            if let Err(why) = caught(ask) {
+                let text = sentence("whether the work tree is clean is unknown", &why);
+                problems.put(Entry::Problem(text));
+            }
         })
     }
 
@@ -344,6 +376,11 @@ impl Watchers {
         });
         let text = format!("the command's {name} is cut off: it can't be written: {error}");
         self.problem(text);
+    }
+
+    /// Something is lost by a defect of ours.
+    pub fn defect(&self, lost: &str, why: &str) {
+        self.problem(sentence(lost, why));
     }
 
     /// Somebody asked the run to end.
@@ -416,38 +453,16 @@ fn all_left(mut living: Vec<Leftover>, handled: Vec<Leftover>) -> Vec<Leftover> 
     living
 }
 
-/// The teller, where there is a channel. Without a thread for it the run goes on untold.
-fn start_teller(
-    channels: Channels,
-    record: &RunRecord,
-    desk: &Desk,
-    clock: RunClock,
-    own: &OwnProcesses,
-) -> Option<Teller> {
-    if channels.is_empty() {
-        return None;
-    }
-    let (events, stamps) = (desk.clone(), clock.clone());
-    let edges = Edges {
-        clock: Box::new(move || clock.now()),
-        report: Box::new(move |event| events.event(stamps.now(), event)),
-        programs: Arc::new(Commands::new(own.clone())),
-        outbox: Outbox::at_home(),
-    };
-    match Teller::start(channels, RunFacts::from(record), edges) {
-        Ok(teller) => Some(teller),
-        Err(error) => {
-            desk.put(Entry::Problem(format!(
-                "nobody is told: no thread to be had: {error}"
-            )));
-            None
-        }
-    }
-}
-
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     thread::Builder::new()
         .name(name.to_owned())
         .spawn(body)
         .map(drop)
+}
+
+/// Waits until this bell has rung.
+fn wait_for(bell: &EventFd) {
+    let rung = || PollFd::new(bell.as_fd(), PollFlags::POLLIN);
+    // Interrupted, it hasn't.
+    while poll(&mut [rung()], PollTimeout::NONE).is_err() {}
 }

@@ -1,5 +1,6 @@
 //! One run, from the request to the end: joins the rooms and carries out what `state` decides.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::launch::child::{self, Child};
+use crate::launch::child::{Child, reap_orphans};
 use crate::launch::relay::Relays;
 use crate::launch::sentinel::Sentinel;
 use crate::launch::signals::{self, Arrivals, Origin};
@@ -15,9 +16,10 @@ use crate::launch::streams::Streams;
 use crate::launch::terminal::in_foreground;
 use crate::model::{Exit, Tap};
 use crate::place::claims::Claim;
-use crate::sys::process;
+use crate::sys::defect::{caught, quiet, sentence};
 use crate::sys::signals::{Mask, suffer, take};
 use crate::sys::spawn::Unspawned;
+use crate::sys::{fault, process};
 
 use super::beside::Beside;
 use super::clock::RunClock;
@@ -31,6 +33,9 @@ use super::watchers::{Bells, Watchers, Watching};
 pub use super::prepare::dry_run;
 pub use super::request::{Ending, Refused, Request};
 
+#[path = "aftermath.rs"]
+mod aftermath;
+
 /// How long our line at the start may hold back the command's output.
 const ANNOUNCING: Duration = Duration::from_millis(200);
 
@@ -42,6 +47,13 @@ const DISMISSED_WITHIN: Duration = Duration::from_millis(50);
 
 /// Runs the command and returns how to leave.
 pub fn run(request: Request) -> Result<Ending, Refused> {
+    quiet();
+    caught(|| run_guarded(request))
+        .unwrap_or_else(|why| Err(Refused::own(sentence("can't start", &why))))
+}
+
+fn run_guarded(request: Request) -> Result<Ending, Refused> {
+    fault::at("start");
     let inherited = Mask::current();
     let taken = signals::taken();
     taken.set();
@@ -147,6 +159,7 @@ impl Launch {
         arrivals: Arrivals,
         inherited: Mask,
     ) -> Result<Ending, Refused> {
+        prepared.begin_record();
         let (child, early) = match self.child(&mut prepared, inherited) {
             Ok(started) => started,
             Err(error) => return Err(prepared.not_started(error)),
@@ -167,7 +180,7 @@ impl Launch {
         if let Some(text) = prepared.announcement() {
             say(text, ANNOUNCING);
         }
-        let quiet = prepared.request.quiet;
+        let is_quiet = prepared.request.quiet;
         let end = prepared.request.settings.end;
         let stopper = Stopper::new(end, child.pid());
         let claims = std::mem::take(&mut prepared.placement.claims);
@@ -178,11 +191,8 @@ impl Launch {
             relays: relays.progress(),
             beside: beside.clone(),
         };
-        let watchers = if prepared.heard {
-            Watchers::start(prepared, watching, bells)
-        } else {
-            Watchers::none(&watching, bells)
-        };
+        // From here on there is a child, whatever happens.
+        let watchers = watch(prepared, watching, bells);
         // What it prints comes after its start in the record too.
         relays.begin();
         let run = Run {
@@ -198,13 +208,27 @@ impl Launch {
             beside,
             arrivals,
             early,
-            quiet,
+            is_quiet,
             _claims: claims,
+            happened: VecDeque::new(),
+            is_plain: false,
             ended: None,
             finishing: None,
         };
         Ok(run.until_the_end())
     }
+}
+
+/// Those who watch; after a defect of ours nobody.
+fn watch(prepared: Prepared, watching: Watching, bells: Bells) -> Watchers {
+    if !prepared.heard {
+        return Watchers::none(&watching, bells, None);
+    }
+    let (known, silent) = (watching.clone(), bells.clone());
+    caught(|| Watchers::start(prepared, watching, bells)).unwrap_or_else(|why| {
+        let text = sentence("nothing is watched", &why);
+        Watchers::none(&known, silent, Some(format!("gpuwatch: {text}\n")))
+    })
 }
 
 /// A run whose child was started.
@@ -217,29 +241,39 @@ struct Run {
     early: Mask,
     state: State,
     stopper: Stopper,
-    quiet: bool,
+    is_quiet: bool,
     /// Ours until the end.
     _claims: Vec<Claim>,
+    /// What `state` has still to hear of.
+    happened: VecDeque<Happening>,
+    /// After a defect of ours: what isn't for the child is left undone.
+    is_plain: bool,
     /// When the child was seen to have ended.
     ended: Option<Instant>,
     finishing: Option<Instant>,
 }
 
 impl Run {
-    fn until_the_end(mut self) -> Ending {
-        loop {
-            for happening in self.wait() {
-                if matches!(happening, Happening::ChildEnded(_)) {
-                    self.ended = Some(Instant::now());
+    /// What happens next, and what is to be done about it; how to leave, once it is over.
+    fn turn(&mut self) -> Option<Exit> {
+        fault::at("main");
+        if self.happened.is_empty() {
+            let happened = self.wait();
+            self.happened.extend(happened);
+        }
+        fault::at("turn");
+        while let Some(happening) = self.happened.pop_front() {
+            if matches!(happening, Happening::ChildEnded(_)) {
+                self.ended = Some(Instant::now());
+            }
+            for action in self.state.handle(happening) {
+                if let Action::Leave(exit) = action {
+                    return Some(exit);
                 }
-                for action in self.state.handle(happening) {
-                    if let Action::Leave(exit) = action {
-                        return self.leave(exit);
-                    }
-                    self.carry_out(action);
-                }
+                self.carry_out(action);
             }
         }
+        None
     }
 
     /// Waits for something to happen.
@@ -275,6 +309,10 @@ impl Run {
                 }
                 if let Some(error) = relay.failure() {
                     self.watchers.undelivered(relay.stream(), &error);
+                }
+                if let Some(why) = relay.defect() {
+                    let lost = "output is delivered but not read";
+                    self.watchers.defect(lost, why);
                 }
             }
             if self.relays.all_ended() {
@@ -327,7 +365,7 @@ impl Run {
         let main = self.child.pid();
         let _ = self
             .watchers
-            .apart_from_own(|ours| child::reap_orphans(main, ours));
+            .apart_from_own(|ours| reap_orphans(main, ours));
     }
 
     /// Who else has this signal.
@@ -388,6 +426,7 @@ impl Run {
                 // Somebody has continued us, perhaps in a window of another size.
                 self.relays.copy_sizes();
             }
+            Action::Cancelling | Action::Log(_) if self.is_plain => {}
             Action::Cancelling => self.watchers.cancelling(),
             Action::Asked => self.stopper.asked(),
             Action::TimeOut => self.stopper.time_out(),
@@ -408,9 +447,9 @@ impl Run {
         }
     }
 
-    fn leave(self, exit: Exit) -> Ending {
+    fn take_leave(&self) {
         let words = self.watchers.last_words();
-        if !self.quiet && !words.is_empty() {
+        if !self.is_quiet && !words.is_empty() {
             let newline = if self.relays.mid_line() { "\n" } else { "" };
             say(format!("{newline}{words}"), SUMMARY);
         }
@@ -419,32 +458,5 @@ impl Run {
             // Our caller may be a PID 1 that doesn't reap. One that hangs is left behind.
             beside.sentinel().reap_within(DISMISSED_WITHIN);
         }
-        match exit {
-            Exit {
-                signal: Some(signal),
-                ..
-            } => Ending::Signal(signal),
-            Exit { code, .. } => Ending::Code(code.and_then(|c| u8::try_from(c).ok()).unwrap_or(1)),
-        }
-    }
-}
-
-impl Prepared {
-    /// The command doesn't run: no record stays.
-    fn not_started(self, error: Unspawned) -> Refused {
-        let refused = match error {
-            Unspawned::Exec(error) => {
-                let (code, text) = child::spawn_failure(&self.request.argv[0], &error);
-                Refused {
-                    code: Some(code),
-                    text,
-                }
-            }
-            Unspawned::Own(error) => Refused::own(format!(
-                "can't start a process: {error}; nothing was started"
-            )),
-        };
-        self.discard();
-        refused
     }
 }

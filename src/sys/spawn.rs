@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
+use super::defect::caught;
 use super::inherited;
 use super::process::mask_in;
 use super::signals::Mask;
@@ -243,7 +244,8 @@ pub fn fork_bare(keep: &[RawFd], body: impl FnOnce() -> i32) -> io::Result<u32> 
         -1 => Err(io::Error::last_os_error()),
         0 => {
             isolate(null.map(OwnedFd::from), keep);
-            let code = body();
+            // A panic must not find its way into what the parent was doing.
+            let code = caught(body).unwrap_or(1);
             // SAFETY: no destructors of the parent's may run here.
             unsafe { libc::_exit(code) }
         }

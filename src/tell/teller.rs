@@ -57,12 +57,18 @@ pub struct Told {
     pub first_why: Option<String>,
     /// Whether the teller was still at work when the time was up.
     pub late: bool,
+    /// Whether a panic has ended it.
+    pub broken: bool,
 }
 
 impl Told {
     /// One sentence for the summary, if not everything arrived.
     pub fn problem(&self) -> Option<String> {
         let lost = self.failed + self.kept;
+        if self.broken {
+            let text = "alerts may be missing: a defect in gpuwatch has ended the thread that sends them; please report it";
+            return Some(text.to_owned());
+        }
         let why = self.first_why.as_deref().unwrap_or("no time was left");
         if self.late && lost == 0 {
             return Some("alerts may be missing: sending them took too long".to_owned());
@@ -178,13 +184,13 @@ impl Teller {
         let deadline = Instant::now() + within;
         let reserve = RESERVE.min(within / 4);
         self.end.send_replace(Some(deadline - reserve));
-        let late = self.done.is_some_and(|done| {
-            let left = deadline.saturating_duration_since(Instant::now());
-            done.recv_timeout(left) == Err(RecvTimeoutError::Timeout)
+        let ended = self.done.map_or(Ok(()), |done| {
+            done.recv_timeout(deadline.saturating_duration_since(Instant::now()))
         });
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         Told {
-            late,
+            late: ended == Err(RecvTimeoutError::Timeout),
+            broken: ended == Err(RecvTimeoutError::Disconnected),
             ..told.clone()
         }
     }

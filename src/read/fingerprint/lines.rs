@@ -125,7 +125,7 @@ impl Partial {
 
     /// The line so far, if it is a question.
     fn ask(&mut self, found: &mut Vec<(Kind, String)>) {
-        if self.prompted || self.line.is_empty() || self.line.len() > PROMPT {
+        if self.prompted || self.line.is_empty() {
             return;
         }
         if may_matter(&self.line)

@@ -133,6 +133,9 @@ fn a_prompt_is_told_before_its_line_ends() {
         lines.feed(Stream::Out, b"Proceed ([y/N])? "),
         ["Proceed ([y/N]"]
     );
+    // Also where much follows in the same piece.
+    let text = format!("\nGo on [y/N] {}", "and more ".repeat(100));
+    assert_eq!(lines.feed(Stream::Out, text.as_bytes()), ["Go on [y/N]"]);
 }
 
 #[test]
