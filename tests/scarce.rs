@@ -11,7 +11,7 @@ mod support;
 
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use support::{Ended, Live, Sandbox, files_below, for_each};
 
@@ -60,10 +60,14 @@ fn few_processes_cost_the_record_and_not_the_run() {
             .tempdir()
             .unwrap();
         let program = folder.path().join("gpuwatch");
-        std::fs::copy(env!("CARGO_BIN_EXE_gpuwatch"), &program).unwrap();
+        // By another program: a copy that this one still had open for writing, in a process just
+        // forked for another case, could not be executed.
+        let mut copy = Command::new("cp");
+        copy.arg(env!("CARGO_BIN_EXE_gpuwatch")).arg(&program);
+        assert!(copy.status().unwrap().success());
         // Each case as another user: the limit counts a user's processes.
         let user = (470_000 + std::process::id() * 20 + limit).to_string();
-        let limited = format!("ulimit -u {limit}; exec \"$@\"");
+        let limited = format!("--nproc={limit}");
         let as_user = [
             "setpriv",
             "--clear-groups",
@@ -74,7 +78,7 @@ fn few_processes_cost_the_record_and_not_the_run() {
         ];
         let program = program.to_str().unwrap();
         let words = ["run", "--no-record", "--", "sh", "-c", "echo hi; exit 7"];
-        let argv = [&["sh", "-c", &limited, "sh", program][..], &words].concat();
+        let argv = [&["prlimit", &limited, program][..], &words].concat();
         let sandbox = Sandbox::new();
         let job = sandbox.direct(&argv).cwd(folder.path());
         let ended = job.under(&as_user).run();

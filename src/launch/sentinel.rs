@@ -36,6 +36,9 @@ pub const KEEP_AFTER_DEATH: Duration = Duration::from_secs(1);
 /// How long a busy machine may keep the sentinel from taking a signal out.
 const CONSUMED_WITHIN: Duration = Duration::from_millis(100);
 
+/// How long the sentinel leaves the processor to the command's start, ms.
+const QUIET_FOR_MS: u8 = 20;
+
 /// How often a stopped child is looked at, ms.
 const FOLLOW_EVERY_MS: u8 = 200;
 
@@ -157,9 +160,13 @@ fn serve(mut socket: UnixStream, keep: &[RawFd], command: &[OsString]) -> i32 {
     process::call_us(process::HELPER_NAME);
     let program = process::HELPER_NAME.to_string_lossy().into_owned().into();
     let words: Vec<OsString> = [program].into_iter().chain(command.to_vec()).collect();
-    title::show(&words);
+    let mut titled = false;
     let mut followed = None;
     loop {
+        if !titled && is_quiet(&socket) {
+            titled = true;
+            title::show(&words);
+        }
         if let Some(child) = followed {
             follow(&socket, child);
         }
@@ -187,6 +194,13 @@ fn serve(mut socket: UnixStream, keep: &[RawFd], command: &[OsString]) -> i32 {
             }
         }
     }
+}
+
+/// Whether there is no order for a moment. What can wait does so, because the command starts
+/// meanwhile, perhaps on the same processor, and may be over at once.
+fn is_quiet(socket: &UnixStream) -> bool {
+    let mut fds = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
+    poll(&mut fds, QUIET_FOR_MS) == Ok(0)
 }
 
 /// Until there is an order: keeps the supervisor going whenever this child goes on.

@@ -113,10 +113,12 @@ impl Worker {
 
     async fn deliver(&self, letter: &Letter) -> Result<(), Failure> {
         let mut tries = 0;
+        let mut answered = None;
         loop {
             let failure = match self.once(letter).await {
-                Ok(()) => return Ok(()),
-                Err(failure) => failure,
+                Some(Ok(())) => return Ok(()),
+                Some(Err(failure)) => failure,
+                None => return Err(self.cut_short(answered)),
             };
             let Next::Later(wait) = failure.next else {
                 return Err(failure);
@@ -125,20 +127,28 @@ impl Worker {
             if tries == TRIES || !self.pause(tries, wait).await {
                 return Err(failure);
             }
+            answered = Some(failure);
         }
     }
 
-    /// One try, which the end of the run cuts short.
-    async fn once(&self, letter: &Letter) -> Result<(), Failure> {
+    /// One try; None if the end of the run cuts it short.
+    async fn once(&self, letter: &Letter) -> Option<Result<(), Failure>> {
         let Shared { http, programs, .. } = &*self.shared;
         tokio::select! {
             biased;
-            result = self.means.send(http, programs, letter) => result,
-            () = self.over() => Err(match &self.means {
-                // It may have done its work: it must not be run twice.
-                Means::Command(_) => Failure::never("it was still running when the run had ended"),
-                _ => Failure::later("there was no answer when the run had ended"),
-            }),
+            result = self.means.send(http, programs, letter) => Some(result),
+            () = self.over() => None,
+        }
+    }
+
+    /// Why a try came to nothing that the end cut short. What was answered to one before it
+    /// says more.
+    fn cut_short(&self, answered: Option<Failure>) -> Failure {
+        match &self.means {
+            // It may have done its work: it must not be run twice.
+            Means::Command(_) => Failure::never("it was still running when the run had ended"),
+            _ => answered
+                .unwrap_or_else(|| Failure::later("there was no answer when the run had ended")),
         }
     }
 
