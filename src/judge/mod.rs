@@ -136,6 +136,12 @@ impl Judge {
         self.book.take()
     }
 
+    /// Whether nothing is the matter and the job is at work: what comes next can't make a finding
+    /// whose condition has lasted already.
+    pub fn is_calm(&self) -> bool {
+        self.signals.active && self.book.alarms().is_empty()
+    }
+
     /// The run is over: the main process ended so, `elapsed_s` seconds after the start.
     pub fn finish(&mut self, exit: &Exit, elapsed_s: f64) -> Vec<Finding> {
         let v = View {

@@ -1,8 +1,9 @@
 //! What is laid down for the scribe, and where: a bounded desk at which nobody waits.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use crate::act::stacks::Evidence;
@@ -15,6 +16,9 @@ use super::state::End;
 const ENTRIES: usize = 4096;
 /// Bytes of output that may wait for the disk.
 const OUTPUT_BYTES: usize = 8 << 20;
+
+/// Nobody calls any more when those who could are gone.
+const LATEST: Duration = Duration::from_secs(60);
 
 /// What is handed over.
 pub enum Entry {
@@ -62,6 +66,12 @@ pub struct Desk {
     lost: Arc<AtomicU64>,
     /// Bytes of output that are lost and not said yet.
     lost_output: Arc<AtomicU64>,
+    /// Whom to call; nobody yet.
+    scribe: Arc<OnceLock<Thread>>,
+    /// One sample may wait for the next.
+    calm: Arc<AtomicBool>,
+    /// One does.
+    waits: Arc<AtomicBool>,
 }
 
 impl Desk {
@@ -70,11 +80,16 @@ impl Desk {
         let (entries, inbox) = sync_channel(ENTRIES);
         let held = Arc::new(AtomicUsize::new(0));
         let (lost, lost_output) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+        let scribe = Arc::<OnceLock<Thread>>::default();
+        let calm = Arc::<AtomicBool>::default();
         let desk = Self {
             entries,
             held: Arc::clone(&held),
             lost: Arc::clone(&lost),
             lost_output: Arc::clone(&lost_output),
+            scribe: Arc::clone(&scribe),
+            calm: Arc::clone(&calm),
+            waits: Arc::default(),
         };
         (
             desk,
@@ -83,6 +98,8 @@ impl Desk {
                 held,
                 lost,
                 lost_output,
+                scribe,
+                calm,
             },
         )
     }
@@ -100,6 +117,7 @@ impl Desk {
         let held = self.held.fetch_add(n, Ordering::Relaxed) + n;
         let lost = lost_before + self.lost_output.swap(0, Ordering::Relaxed);
         if held <= OUTPUT_BYTES && self.entries.try_send(Entry::Output(bytes, lost)).is_ok() {
+            self.call();
             return;
         }
         self.held.fetch_sub(n, Ordering::Relaxed);
@@ -118,8 +136,22 @@ impl Desk {
 
     /// Anything else.
     pub fn put(&self, entry: Entry) {
+        let is_sample = matches!(entry, Entry::Sample(_));
         if let Err(TrySendError::Full(_)) = self.entries.try_send(entry) {
             self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+        // Each call is a wake-up: while all is well every second sample is enough.
+        let may_wait = is_sample && self.calm.load(Ordering::Relaxed);
+        let waits = may_wait && !self.waits.load(Ordering::Relaxed);
+        self.waits.store(waits, Ordering::Relaxed);
+        if !waits {
+            self.call();
+        }
+    }
+
+    fn call(&self) {
+        if let Some(scribe) = self.scribe.get() {
+            scribe.unpark();
         }
     }
 }
@@ -130,4 +162,26 @@ pub struct Tray {
     pub(super) held: Arc<AtomicUsize>,
     pub(super) lost: Arc<AtomicU64>,
     pub(super) lost_output: Arc<AtomicU64>,
+    scribe: Arc<OnceLock<Thread>>,
+    calm: Arc<AtomicBool>,
+}
+
+impl Tray {
+    /// What comes next; waits for it. None: nobody is left who could lay anything down.
+    pub fn next(&self) -> Option<Entry> {
+        // Called from here on; what came before lies there already.
+        self.scribe.get_or_init(thread::current);
+        loop {
+            match self.inbox.try_recv() {
+                Ok(entry) => return Some(entry),
+                Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) => thread::park_timeout(LATEST),
+            }
+        }
+    }
+
+    /// Whether one sample may wait for the next.
+    pub fn calm(&self, calm: bool) {
+        self.calm.store(calm, Ordering::Relaxed);
+    }
 }

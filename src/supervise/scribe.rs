@@ -110,7 +110,7 @@ impl Scribe {
             self.files = None;
             self.problem(sentence("the record is incomplete", &why));
             self.say(&[]);
-            while let Ok(entry) = tray.inbox.recv() {
+            while let Some(entry) = tray.next() {
                 match entry {
                     Entry::Final(last) => return self.close_plainly(*last),
                     Entry::Problem(text) => self.problem(text),
@@ -134,7 +134,7 @@ impl Scribe {
 
     fn write_all(&mut self, tray: &Tray) {
         self.open();
-        while let Ok(entry) = tray.inbox.recv() {
+        while let Some(entry) = tray.next() {
             match entry {
                 Entry::Final(last) => {
                     self.say_lost(tray);
@@ -143,6 +143,7 @@ impl Scribe {
                 }
                 other => self.take(other, tray),
             }
+            tray.calm(self.judge.as_ref().is_some_and(Judge::is_calm));
         }
     }
 
