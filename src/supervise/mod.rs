@@ -12,6 +12,7 @@ mod digest;
 mod facts;
 mod follow;
 mod ledger;
+mod memory;
 mod placement;
 mod prepare;
 mod progress;
