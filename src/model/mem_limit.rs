@@ -27,7 +27,9 @@ impl FromStr for MemLimit {
         if let Some(number) = text.trim().strip_suffix('%') {
             return match number.trim_end().parse::<f64>() {
                 Ok(share) if (1.0..=100.0).contains(&share) => Ok(Self::Percent(share)),
-                Ok(_) => Err(format!("'{text}' is out of range: 1% is the least, 100% the most")),
+                Ok(_) => Err(format!(
+                    "'{text}' is out of range: 1% is the least, 100% the most"
+                )),
                 Err(_) => Err(format!("'{text}' is no share: {FORMS}")),
             };
         }
@@ -35,7 +37,9 @@ impl FromStr for MemLimit {
         if (LEAST_MIB..=MOST_MIB).contains(&mib) {
             Ok(Self::Mib(mib))
         } else {
-            Err(format!("'{text}' is out of range: 64MiB is the least, 64TiB the most"))
+            Err(format!(
+                "'{text}' is out of range: 64MiB is the least, 64TiB the most"
+            ))
         }
     }
 }

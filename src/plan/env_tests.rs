@@ -134,6 +134,8 @@ fn without_uuids_no_wrong_device_is_named() {
         user: &[],
         chosen: Some(&nameless),
         profile: &[],
+        framework: None,
+        memory: None,
         stdout_is_pipe: false,
         record: None,
         no_env: false,
@@ -151,6 +153,8 @@ fn asked_for_gpus_narrow_an_inherited_set() {
             user: &[],
             chosen: Some(&asked),
             profile: &[variable()],
+            framework: None,
+            memory: None,
             stdout_is_pipe: false,
             record: None,
             no_env,
@@ -191,6 +195,8 @@ fn no_env_leaves_what_was_asked_for_and_the_record() {
             user: &[("A".to_owned(), "1".into())],
             chosen: Some(&chosen(false)),
             profile: &[variable()],
+            framework: None,
+            memory: None,
             stdout_is_pipe: true,
             record: Some(&record),
             no_env: true,
@@ -260,20 +266,21 @@ fn value_of<'a>(changes: &'a [(String, String, String)], name: &str) -> Option<&
 
 #[test]
 fn a_frameworks_variables_are_set_where_neither_they_nor_their_rivals_are() {
-    let variables = [
+    // `decide` takes what lives for ever.
+    let variables: &'static [Variable] = Vec::leak(vec![
         named("TORCH_FR_BUFFER_SIZE", "2000"),
         named("NCCL_DEBUG", "WARN"),
         named("NCCL_DEBUG_FILE", "{run_dir}/nccl.log"),
-    ];
-    let record = RecordPaths {
+    ]);
+    let record: &'static RecordPaths = Box::leak(Box::new(RecordPaths {
         id: "id".to_owned(),
         dir: "/runs/id".into(),
         progress: "/runs/id/progress.jsonl".into(),
-    };
+    }));
     let set = |inherited: &[(&str, &str)], user: &[(&str, &str)], recorded: bool| {
         let changes = decide(inherited, user, |inputs| {
-            inputs.framework = Some(("pytorch", &variables));
-            inputs.record = recorded.then_some(&record);
+            inputs.framework = Some(("pytorch", variables));
+            inputs.record = recorded.then_some(record);
         });
         ["TORCH_FR_BUFFER_SIZE", "NCCL_DEBUG", "NCCL_DEBUG_FILE"]
             .map(|name| value_of(&changes, name).unwrap_or("-").to_owned())
@@ -288,7 +295,7 @@ fn a_frameworks_variables_are_set_where_neither_they_nor_their_rivals_are() {
     assert_eq!(set(&older, &[], true), "- WARN /runs/id/nccl.log");
     assert_eq!(set(&[], &older, true), "- WARN /runs/id/nccl.log");
     let changes = decide(&[], &[], |inputs| {
-        inputs.framework = Some(("pytorch", &variables));
+        inputs.framework = Some(("pytorch", variables));
         inputs.no_env = true;
     });
     assert_eq!(changes, []);
@@ -296,15 +303,15 @@ fn a_frameworks_variables_are_set_where_neither_they_nor_their_rivals_are() {
 
 #[test]
 fn a_memory_limit_goes_to_jax_and_to_pythons_start() {
-    let limited = Limited {
+    let limited: &'static Limited = Box::leak(Box::new(Limited {
         fraction: Some("0.25".to_owned()),
         hook: "6144".to_owned(),
         note: None,
-    };
-    let set = |inherited: &[(&str, &str)], user: &[(&str, &str)], hook: Option<&str>| {
+    }));
+    let set = |inherited: &[(&str, &str)], user: &[(&str, &str)], hook: Option<&'static str>| {
         let changes = decide(inherited, user, |inputs| {
             inputs.memory = Some(Memory {
-                limited: &limited,
+                limited,
                 hook: hook.map(OsStr::new),
                 why: "--mem-limit 6GiB",
             });

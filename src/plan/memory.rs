@@ -18,8 +18,8 @@ pub struct Limited {
     pub fraction: Option<String>,
     /// For the hook: `<MiB>` or `<percent>%`, and the GPUs' memory in MiB where it is known.
     pub hook: String,
-    /// What isn't limited, and why.
-    pub note: Option<String>,
+    /// A framework that isn't limited, and why.
+    pub note: Option<(&'static str, String)>,
 }
 
 /// What is set for `limit` on GPUs with so much memory, in the order in which the command sees
@@ -41,7 +41,8 @@ pub fn limited(limit: MemLimit, totals_mib: Option<&[u64]>) -> Result<Limited, S
                 None => format!("{share}%"),
             },
             note: totals.is_none().then(|| {
-                format!("the memory limit of {limit} is not kept by TensorFlow: how much memory the GPUs have is not known; give a size in its place")
+                let why = format!("the memory limit of {limit} is not kept by TensorFlow: how much memory the GPUs have is not known; give a size in its place");
+                ("tensorflow", why)
             }),
         }),
         (MemLimit::Mib(mib), Some(most)) if mib > most as f64 => Err(format!(
@@ -53,7 +54,8 @@ pub fn limited(limit: MemLimit, totals_mib: Option<&[u64]>) -> Result<Limited, S
             fraction: most.map(|most| fraction(mib / most as f64)),
             hook: format!("{mib:.0}"),
             note: most.is_none().then(|| {
-                format!("the memory limit of {limit} is not kept by JAX, which knows shares alone: how much memory the GPUs have is not known; give a share like 80% in its place")
+                let why = format!("the memory limit of {limit} is not kept by JAX, which knows shares alone: how much memory the GPUs have is not known; give a share like 80% in its place");
+                ("jax", why)
             }),
         }),
     }
@@ -101,6 +103,9 @@ mod tests {
     #[test]
     fn more_than_there_is_limits_nothing() {
         let said = limited(MemLimit::Mib(30720.0), Some(&[16384, 24576])).unwrap_err();
-        assert_eq!(said, "30.0 GiB is more than a GPU of this run has (24.0 GiB)");
+        assert_eq!(
+            said,
+            "30.0 GiB is more than a GPU of this run has (24.0 GiB)"
+        );
     }
 }

@@ -127,10 +127,7 @@ fn end(profile: EndSettings, flags: &Flags) -> EndSettings {
 
 /// What is said of the framework, and what that sets. What stands in the embedded default gives
 /// way to what somebody wrote, else what is for one framework goes before what is for all.
-fn framework(
-    env: &profile::Env,
-    flags: &Flags,
-) -> (Option<(String, String)>, Vec<Variable>) {
+fn framework(env: &profile::Env, flags: &Flags) -> (Option<(String, String)>, Vec<Variable>) {
     let typed = flags.framework.clone();
     let typed = typed.map(|name| (name, "--framework".to_owned()));
     let written = env.framework.clone();

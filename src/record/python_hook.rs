@@ -72,9 +72,15 @@ mod tests {
         let read = || fs::read_to_string(place.join("x.py")).unwrap();
         write(&place, &[("x.py", "one")]).unwrap();
         assert_eq!(read(), "one");
-        let written = fs::metadata(place.join("x.py")).unwrap().modified().unwrap();
+        let written = fs::metadata(place.join("x.py"))
+            .unwrap()
+            .modified()
+            .unwrap();
         write(&place, &[("x.py", "one")]).unwrap();
-        let again = fs::metadata(place.join("x.py")).unwrap().modified().unwrap();
+        let again = fs::metadata(place.join("x.py"))
+            .unwrap()
+            .modified()
+            .unwrap();
         assert_eq!(again, written);
         write(&place, &[("x.py", "two")]).unwrap();
         assert_eq!(read(), "two");

@@ -42,8 +42,15 @@ impl MemoryLimit {
         }
         match limited(limit, totals_mib) {
             Ok(limited) => {
-                notes.extend(limited.note.clone());
-                let source = if asked { "--mem-limit" } else { "gpus.mem_limit" };
+                let named = settings.framework.as_ref().map(|(name, _)| name.as_str());
+                let note = limited.note.clone();
+                let note = note.filter(|(about, _)| named.is_none_or(|name| name == *about));
+                notes.extend(note.map(|(_, why)| why));
+                let source = if asked {
+                    "--mem-limit"
+                } else {
+                    "gpus.mem_limit"
+                };
                 Ok(Some(Self {
                     limited,
                     hook: hook_at_home(),
@@ -55,7 +62,9 @@ impl MemoryLimit {
             ))),
             // A profile is for many machines.
             Err(why) => {
-                notes.push(format!("gpus.mem_limit of the profile limits nothing: {why}"));
+                notes.push(format!(
+                    "gpus.mem_limit of the profile limits nothing: {why}"
+                ));
                 Ok(None)
             }
         }

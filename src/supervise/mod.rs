@@ -11,6 +11,7 @@ mod desk;
 mod digest;
 mod facts;
 mod follow;
+mod frameworks;
 mod ledger;
 mod memory;
 mod placement;

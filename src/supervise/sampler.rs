@@ -25,6 +25,7 @@ use super::clearing::command_of;
 use super::clock::{Drift, RunClock};
 use super::desk::{Desk, Entry};
 use super::follow::Follower;
+use super::frameworks::Frameworks;
 use super::ledger::{self, Ledger};
 use super::placement::Watch;
 use super::progress::Progress;
@@ -87,6 +88,7 @@ pub struct Sampler {
     proc: ProcFs,
     /// Who waits for somebody at a terminal.
     asking: Option<u32>,
+    frameworks: Frameworks,
     host: HostReader,
     health: Health,
     drift: Drift,
@@ -111,6 +113,7 @@ impl Sampler {
             tree,
             proc: ProcFs::default(),
             asking: None,
+            frameworks: Frameworks::new(setup.child),
             host,
             health: Health::new(),
             drift: Drift::default(),
@@ -346,6 +349,8 @@ impl Sampler {
         events.extend(self.drift.look());
         events.extend(self.blocked_reader());
         events.extend(self.who_asks(&job.pids));
+        let at_s = sample.stamp.elapsed_s;
+        events.extend(self.frameworks.look(&mut self.proc, &job.pids, at_s));
         // What is new at this look is known when its numbers are judged.
         self.tell(&sample.stamp, events);
         self.setup.desk.put(Entry::Sample(Box::new(sample)));
