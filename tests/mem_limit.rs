@@ -312,7 +312,7 @@ fn real_pytorch_without_a_gpu_goes_on() {
 import torch, importlib, pickle, sys
 print(torch.ones(3).sum(), torch.cuda.is_available(), torch.__spec__.loader.__class__.__name__)
 print(pickle.loads(pickle.dumps(torch.cuda.set_device)) is torch.cuda.set_device)
-print([type(f).__name__ for f in sys.meta_path if 'Finder' == type(f).__name__])
+print([type(f).__name__ for f in sys.meta_path if '_Finder' == type(f).__name__])
 try:
     torch.zeros(1).cuda()
 except (RuntimeError, AssertionError) as error:
@@ -327,7 +327,7 @@ child.start(); child.join(); print(child.exitcode)
         let job = sandbox.watched(&[&["-q"], options].concat(), &[&python, "-c", code]);
         job.run()
     });
-    let end = direct.assert_ok().out().replace("[]", "['Finder']");
+    let end = direct.assert_ok().out().replace("[]", "['_Finder']");
     // TensorFlow may still be imported.
     assert_eq!(watched.assert_ok().out(), end);
     assert_eq!(watched.err(), direct.err());

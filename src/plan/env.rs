@@ -138,10 +138,10 @@ pub fn environment(inputs: &EnvInputs<'_>) -> Vec<EnvChange> {
             if_unset(inputs, "PYTHONUNBUFFERED", "1", why, &mut changes);
         }
     }
-    if let Some(memory) = inputs.memory {
-        if let Some(fraction) = &memory.limited.fraction {
-            if_unset(inputs, JAX_FRACTION, fraction, memory.why, &mut changes);
-        }
+    if let Some(memory) = inputs.memory
+        && let Some(fraction) = &memory.limited.fraction
+    {
+        if_unset(inputs, JAX_FRACTION, fraction, memory.why, &mut changes);
     }
     if let Some(record) = inputs.record {
         let values = [

@@ -339,7 +339,7 @@ fn plan_text(
         .said
         .iter()
         .map(|said| format!("gpus: {}", clean(said)));
-    let noted = notes.iter().map(|note| format!("note: {}", clean(note)));
+    let said = notes.iter().map(|note| format!("note: {}", clean(note)));
     let set = env::recorded(env).into_iter().map(|(name, setting)| {
         format!(
             "set: {name}={}  ({})",
@@ -351,7 +351,7 @@ fn plan_text(
     let mut lines: Vec<String> = [command]
         .into_iter()
         .chain(gpus)
-        .chain(noted)
+        .chain(said)
         .chain(set)
         .chain(end)
         .collect();

@@ -14,7 +14,7 @@ use crate::model::{Event, GpuChange, GpuInfo, GpuSample, Inventory, ProcessChang
 use crate::nvml::attribute;
 use crate::nvml::health::Health;
 use crate::nvml::protocol::{FromHelper, Watched};
-use crate::observe::{HostReader, JobTick, JobTree, ProcFs, asks, cgroup_root};
+use crate::observe::{HostReader, JobTick, JobTree, ProcFs, ProcessChangeFact, asks, cgroup_root};
 use crate::report::{Fate, Leftover};
 use crate::sys::fault;
 use crate::sys::streams::standard;
@@ -327,24 +327,7 @@ impl Sampler {
             out_bytes: self.setup.relays.iter().map(|r| r.bytes()).sum(),
             progress: self.setup.progress.now(),
         };
-        let mut events: Vec<Event> = job
-            .changes
-            .iter()
-            .take(MOST_CHANGES)
-            .cloned()
-            .map(Event::from)
-            .collect();
-        if let Some(n) = job
-            .changes
-            .len()
-            .checked_sub(MOST_CHANGES)
-            .filter(|n| *n > 0)
-        {
-            events.push(Event::Dropped {
-                what: "process events".to_owned(),
-                n: n as u64,
-            });
-        }
+        let mut events = told_changes(&job.changes);
         events.extend(host.event());
         events.extend(self.drift.look());
         events.extend(self.blocked_reader());
@@ -469,6 +452,20 @@ impl Sampler {
             })
             .collect()
     }
+}
+
+/// What happened to processes, one by one while it is not too much.
+fn told_changes(changes: &[ProcessChangeFact]) -> Vec<Event> {
+    let told = changes.iter().take(MOST_CHANGES).cloned();
+    let mut events: Vec<Event> = told.map(Event::from).collect();
+    let untold = changes.len().saturating_sub(MOST_CHANGES);
+    if untold > 0 {
+        events.push(Event::Dropped {
+            what: "process events".to_owned(),
+            n: untold as u64,
+        });
+    }
+    events
 }
 
 /// Why no GPU is watched although the driver answers.

@@ -8,8 +8,47 @@ import os
 import sys
 
 
-def apply(name, module):
-    {"tensorflow": _tensorflow, "torch": _torch}[name](module)
+def follow(finder, name, path, target):
+    """The module as the others find it; when it has been loaded, it is limited."""
+    finder.wanted.remove(name)
+    spec = None
+    try:
+        for other in list(sys.meta_path):
+            find = getattr(other, "find_spec", None)
+            spec = find(name, path, target) if find and other is not finder else None
+            if spec is not None:
+                break
+    finally:
+        if spec is None:
+            finder.wanted.append(name)
+    if spec is not None:
+        _follow_loader(finder, name, spec.loader)
+    return spec
+
+
+def _follow_loader(finder, name, loader):
+    original = getattr(loader, "exec_module", None)
+
+    def exec_module(module):
+        # Nothing of us is left when the module runs.
+        del loader.exec_module
+        try:
+            original(module)
+        except BaseException:
+            finder.wanted.append(name)
+            raise
+        if not finder.wanted and finder in sys.meta_path:
+            sys.meta_path.remove(finder)
+        try:
+            {"tensorflow": _tensorflow, "torch": _torch}[name](module)
+        except Exception as error:
+            _say(name, error)
+
+    try:
+        loader.exec_module = exec_module
+    except Exception:
+        # A loader that can't be followed loads without us.
+        pass
 
 
 def _say(name, error):
