@@ -26,6 +26,9 @@ fn interpreter(variable: &str) -> Option<String> {
     python
 }
 
+/// What is peculiar to a case.
+type Prepare = fn(Job) -> Job;
+
 /// Two GPUs with 24 and 16 GiB.
 fn machine() -> FakeDriver {
     FakeDriver::new(&json!({"gpus": [{"memory_mib": 24576}, {"memory_mib": 16384}]}))
@@ -266,33 +269,26 @@ fn real_pytorch_is_limited_when_it_first_uses_a_gpu() {
         return;
     };
     let fake = script("torch_on_fake_gpus.py");
-    let plain = |job| job;
-    let rank = |job: Job| job.env("LOCAL_RANK", "1");
+    let plain: Prepare = |job| job;
+    let rank: Prepare = |job| job.env("LOCAL_RANK", "1");
     let init = "torch.cuda.init()";
     let third = "torch.cuda.set_device(3)";
     let own = "torch.cuda.set_per_process_memory_fraction(0.5, 3)";
-    type Case<'a> = (
-        &'a str,
-        &'a dyn Fn(Job) -> Job,
-        &'a str,
-        Vec<&'a str>,
-        Value,
-    );
-    let cases: [Case<'_>; 6] = [
-        ("6GiB", &plain, "1", vec![init], json!([[0, 0.25]])),
-        ("80%", &plain, "2", vec![init], json!([[0, 0.8], [1, 0.8]])),
-        ("80%", &rank, "4", vec![init], json!([[1, 0.8]])),
+    let cases: [(&str, Prepare, &str, Vec<&str>, Value); 6] = [
+        ("6GiB", plain, "1", vec![init], json!([[0, 0.25]])),
+        ("80%", plain, "2", vec![init], json!([[0, 0.8], [1, 0.8]])),
+        ("80%", rank, "4", vec![init], json!([[1, 0.8]])),
         // The device is chosen before CUDA is initialised: no context on another one.
-        ("80%", &plain, "4", vec![third], json!([[3, 0.8]])),
+        ("80%", plain, "4", vec![third], json!([[3, 0.8]])),
         // What the program says later stays.
         (
             "80%",
-            &plain,
+            plain,
             "4",
             vec![third, own, third],
             json!([[3, 0.8], [3, 0.5]]),
         ),
-        ("80%", &plain, "2", vec![], json!([])),
+        ("80%", plain, "2", vec![], json!([])),
     ];
     for (limit, prepare, gpus, code, noted) in cases {
         let words = [vec![fake.as_str(), gpus, "24576"], code.clone()].concat();
@@ -343,21 +339,20 @@ fn real_tensorflow_is_limited_when_it_makes_its_devices() {
     let own = "tf.config.set_logical_device_configuration(gpus[0], [tf.config.LogicalDeviceConfiguration(memory_limit=100)])";
     // As programs do that ask for it in two places.
     let twice = "tf.constant(1); [tf.config.experimental.set_memory_growth(g, True) for g in gpus]";
-    let plain = |job| job;
-    let no_env = |job: Job| job.env("GPUWATCH_NO_ENV", "1");
-    type Case<'a> = (&'a str, &'a dyn Fn(Job) -> Job, Vec<&'a str>, Value);
-    let cases: [Case<'_>; 5] = [
-        ("6GiB", &plain, vec![], json!([[6144.0], [6144.0]])),
-        ("50%", &plain, vec![], json!([[12288.0], [8192.0]])),
+    let plain: Prepare = |job| job;
+    let no_env: Prepare = |job| job.env("GPUWATCH_NO_ENV", "1");
+    let cases: [(&str, Prepare, Vec<&str>, Value); 5] = [
+        ("6GiB", plain, vec![], json!([[6144.0], [6144.0]])),
+        ("50%", plain, vec![], json!([[12288.0], [8192.0]])),
         (
             "6GiB",
-            &plain,
+            plain,
             vec![growth, twice],
             json!([[6144.0], [6144.0]]),
         ),
         // The program's own is the one that counts.
-        ("6GiB", &plain, vec![own], json!([[100.0], []])),
-        ("6GiB", &no_env, vec![growth], json!([[6144.0], [6144.0]])),
+        ("6GiB", plain, vec![own], json!([[100.0], []])),
+        ("6GiB", no_env, vec![growth], json!([[6144.0], [6144.0]])),
     ];
     for (limit, prepare, code, limits) in cases {
         let words = [vec![fake.as_str(), "2"], code.clone()].concat();
