@@ -229,6 +229,26 @@ mod tests {
     }
 
     #[test]
+    fn whether_events_tell_the_framework_is_known_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        SampleWriter::create(dir.path()).unwrap();
+        let tells = || Replay::open(dir.path()).unwrap().tells_framework();
+        assert!(!tells());
+        let mut events = EventWriter::create(dir.path()).unwrap();
+        events
+            .append(&event(0.0, Event::Started { pid: 1 }))
+            .unwrap();
+        assert!(!tells());
+        let framework = Event::Framework {
+            name: "jax".to_owned(),
+            gpu: None,
+            why: String::new(),
+        };
+        events.append(&event(9.0, framework)).unwrap();
+        assert!(tells());
+    }
+
+    #[test]
     fn a_live_run_is_fed_in_the_order_of_its_replay() {
         let dir = tempfile::tempdir().unwrap();
         let mut samples = SampleWriter::create(dir.path()).unwrap();

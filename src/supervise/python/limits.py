@@ -118,7 +118,9 @@ def _limit_tensorflow(self, context):
 
 
 def _torch(module):
-    cuda = module.cuda
+    cuda = getattr(module, "cuda", None)
+    if cuda is None:
+        return  # Another module of this name.
     limited = set()
     state = {"choosing": False}
 

@@ -28,7 +28,8 @@ class _Finder(object):
 
 # The program's path is its own again; its children find us by PYTHONPATH.
 sys.path[:] = [entry for entry in sys.path if entry != _Finder.here]
-sys.modules.pop("sitecustomize", None)
+# Kept, or an old Python would take our names away at once.
+_Finder.kept = sys.modules.pop("sitecustomize", None)
 if sys.version_info >= (3, 6) and os.environ.get("GPUWATCH_PYTHON_MEM_LIMIT"):
     sys.meta_path.insert(0, _Finder())
 
