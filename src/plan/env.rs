@@ -45,6 +45,13 @@ const RIVALS: &[&[&str]] = &[
     &["NCCL_DEBUG", "NCCL_DEBUG_FILE"],
 ];
 
+/// Names that a framework gets only together with the second one: without a place of their own
+/// NCCL's words would be among the output, and a dump in the folder for temporary files.
+const TOGETHER: &[(&str, &str)] = &[
+    ("NCCL_DEBUG", "NCCL_DEBUG_FILE"),
+    ("TORCH_NCCL_DUMP_ON_TIMEOUT", "TORCH_FR_DUMP_TEMP_FILE"),
+];
+
 /// A variable that the child gets, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvChange {
@@ -128,10 +135,7 @@ pub fn environment(inputs: &EnvInputs<'_>) -> Vec<EnvChange> {
             from_profile(inputs, variable, &why, &mut changes);
         }
         if let Some((name, variables)) = inputs.framework {
-            for variable in variables {
-                let why = format!("framework {name}, profile {}", variable.source);
-                from_profile(inputs, variable, &why, &mut changes);
-            }
+            of_framework(inputs, name, variables, &mut changes);
         }
         if inputs.stdout_is_pipe {
             let why = "stdout is a pipe";
@@ -161,6 +165,29 @@ pub fn environment(inputs: &EnvInputs<'_>) -> Vec<EnvChange> {
         python_hook(inputs, memory, &mut changes);
     }
     changes
+}
+
+fn of_framework(
+    inputs: &EnvInputs<'_>,
+    name: &str,
+    variables: &[Variable],
+    changes: &mut Vec<EnvChange>,
+) {
+    let mut ours = Vec::new();
+    for variable in variables {
+        let why = format!("framework {name}, profile {}", variable.source);
+        from_profile(inputs, variable, &why, &mut ours);
+    }
+    let has = |wanted: &str| ours.iter().any(|change: &EnvChange| change.name == wanted);
+    let alone: Vec<&str> = TOGETHER
+        .iter()
+        .filter(|(_, other)| !has(other) && !is_set(inputs, other))
+        .map(|(name, _)| *name)
+        .collect();
+    ours.retain(|change| !alone.contains(&change.name.as_str()));
+    for change in ours {
+        put(changes, change);
+    }
 }
 
 /// The hook's folder goes before what Python's path holds by then; empty entries would be the
