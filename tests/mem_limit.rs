@@ -186,23 +186,25 @@ fn the_hook_goes_where_it_can() {
 
 /// What a Python knows of its own start.
 const START: &str = "
-import json, os, sys, multiprocessing
+import os, sys, multiprocessing
+def line(*words):
+    # By one write, since several processes write at once.
+    os.write(1, (' '.join(map(str, words)) + '\\n').encode())
 def say():
     # Without site (-S) nothing takes it away, and nothing reads it.
     path = [p for p in sys.path if 'gpuwatch/python' in p and not sys.flags.no_site]
     custom = sys.modules.get('sitecustomize')
-    print(path, getattr(custom, '__file__', None), sorted(k for k in vars(sys) if 'own_' in k))
+    line(path, getattr(custom, '__file__', None), sorted(k for k in vars(sys) if 'own_' in k))
 if __name__ == '__main__':
     say()
-    sys.stdout.flush()
     for way in ['fork', 'spawn', 'forkserver']:
         child = multiprocessing.get_context(way).Process(target=say)
         child.start(); child.join()
     try:
         import sitecustomize
-        print('it is', sitecustomize.__file__)
+        line('it is', sitecustomize.__file__)
     except Exception as error:
-        print(type(error).__name__, error, getattr(error, 'name', None))
+        line(type(error).__name__, error, getattr(error, 'name', None))
 ";
 
 /// Direct and watched, with this file as a `sitecustomize` of its own.
@@ -216,8 +218,6 @@ fn starts(own: Option<&str>, flags: &[&str]) -> [Ended; 2] {
     let words = [&[python()], flags, &["start.py"]].concat();
     let limited = sandbox.watched(&["-q", "--mem-limit", "6GiB"], &words);
     [sandbox.direct(&words), limited].map(|job| {
-        // What is held back is printed twice by a fork.
-        let job = job.env("PYTHONUNBUFFERED", "1");
         let ended = job.env("PYTHONPATH", sandbox.path("own")).run();
         // The sandbox is the same for both; it goes with the last of them.
         assert!(ended.status.success(), "{}", ended.err());
@@ -227,7 +227,7 @@ fn starts(own: Option<&str>, flags: &[&str]) -> [Ended; 2] {
 
 #[test]
 fn python_starts_as_before() {
-    let own = "import sys, os\nsys.own_count = getattr(sys, 'own_count', 0) + 1\nsys.own_file = __file__\nassert sys.own_count == 1\nprint('own ran as', __name__, __file__)\n";
+    let own = "import sys, os\nsys.own_count = getattr(sys, 'own_count', 0) + 1\nsys.own_file = __file__\nassert sys.own_count == 1\nos.write(1, ('own ran as %s %s\\n' % (__name__, __file__)).encode())\n";
     let cases: [(Option<&str>, &[&str]); 7] = [
         (None, &[]),
         (Some(own), &[]),
