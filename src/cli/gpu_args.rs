@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::model::{GpuChoice, Wait, units};
+use crate::model::{GpuChoice, MemLimit, Wait, units};
 use crate::plan::resolve::Flags;
 
 /// Those flags.
@@ -40,6 +40,17 @@ pub struct GpuArgs {
     /// runs began to wait
     #[arg(long, value_name = "DURATION", value_parser = wait, num_args = 0..=1, default_missing_value = "", env = "GPUWATCH_WAIT", hide_env_values = true, help_heading = "Where")]
     wait: Option<Wait>,
+
+    /// How much memory of each GPU the command is told to use, like 6GiB or 80%. JAX is told by
+    /// a variable, TensorFlow and PyTorch by a start-up hook that is put on PYTHONPATH
+    #[arg(
+        long,
+        value_name = "SIZE|PERCENT",
+        env = "GPUWATCH_MEM_LIMIT",
+        hide_env_values = true,
+        help_heading = "Where"
+    )]
+    mem_limit: Option<MemLimit>,
 }
 
 impl GpuArgs {
@@ -50,6 +61,7 @@ impl GpuArgs {
         // A variable that is set to nothing is how scripts take one away.
         flags.gpu_type = self.gpu_type.clone().filter(|t| !t.is_empty());
         flags.wait = self.wait;
+        flags.mem_limit = self.mem_limit;
     }
 }
 

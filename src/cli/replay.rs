@@ -158,7 +158,11 @@ fn replay(
         Some(profile) => profile.clone(),
         None => recorded(&known).map_err(|e| format!("{}: {RUN_JSON}: {e}", dir.display()))?,
     };
-    let mut judge = Judge::new(settings, rules, JobFacts::of(&known));
+    let mut facts = JobFacts::of(&known);
+    if stream.tells_framework() {
+        facts.framework = None;
+    }
+    let mut judge = Judge::new(settings, rules, facts);
     let mut end = (record.is_none() || known.ended.is_some()).then_some(known.exit);
     let mut now = 0.0;
     for entry in stream {

@@ -7,7 +7,9 @@ use clap::{Args, ValueEnum};
 
 use super::gpu_args::GpuArgs;
 use super::layers;
+use crate::model::names::FRAMEWORKS;
 use crate::model::{Channel, Leftovers, units};
+use crate::plan::nearest::nearest;
 use crate::plan::profile::{ProfileError, channel_for};
 use crate::plan::resolve::{self, Flags, Resolved};
 
@@ -23,6 +25,11 @@ pub struct SettingArgs {
         help_heading = "Environment"
     )]
     profile: Option<String>,
+
+    /// The framework that the command uses: tensorflow, pytorch or jax. What helps it is set where
+    /// it is not set already (see --dry-run)
+    #[arg(long, value_name = "NAME", value_parser = framework, env = "GPUWATCH_FRAMEWORK", hide_env_values = true, help_heading = "Environment")]
+    framework: Option<String>,
 
     /// Time between two samples, like 500ms, 1s, 10s [default: 1s]
     #[arg(long, value_name = "DURATION", value_parser = interval, env = "GPUWATCH_INTERVAL", hide_env_values = true, help_heading = "Watching")]
@@ -114,6 +121,8 @@ impl SettingArgs {
             leftovers: self.leftovers.map(Leftovers::from),
             time_limit: self.time_limit,
             kill_after: self.kill_after,
+            // As below.
+            framework: self.framework.clone().filter(|name| !name.is_empty()),
             ..Flags::default()
         };
         gpus.fill(&mut flags);
@@ -121,6 +130,28 @@ impl SettingArgs {
         let layers = layers::brief(self.profile.as_deref().filter(|p| !p.is_empty()))?;
         resolve::settings(layers.trees, &layers.name, &flags)
     }
+}
+
+/// One of those that are known, or nothing.
+fn framework(text: &str) -> Result<String, String> {
+    let name = text.trim().to_ascii_lowercase();
+    if name.is_empty() || FRAMEWORKS.contains(&name.as_str()) {
+        return Ok(name);
+    }
+    // What people call them, too.
+    let nickname = match name.as_str() {
+        "tf" | "keras" => Some("tensorflow"),
+        "torch" | "lightning" => Some("pytorch"),
+        "flax" => Some("jax"),
+        _ => None,
+    };
+    let known = FRAMEWORKS.iter().copied();
+    let near = nickname.or_else(|| nearest(&name, known));
+    let near = near.map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
+    Err(format!(
+        "there is no framework '{text}': known are {}{near}",
+        FRAMEWORKS.join(", ")
+    ))
 }
 
 /// Between 100 ms (a reading takes some) and an hour.

@@ -9,7 +9,7 @@ pub struct JobFacts {
     pub gpus: Vec<GpuInfo>,
     /// `CUDA_VISIBLE_DEVICES` as we set it for the command.
     pub visible_devices: Option<String>,
-    /// The framework, where it was known at the start.
+    /// The framework, where no event tells it.
     pub framework: Option<String>,
     /// The command.
     pub argv: Vec<String>,

@@ -116,7 +116,8 @@ fn reason(v: &View<'_>) -> Option<Reason> {
         .into_iter()
         .find_map(|(kind, cause)| by_line(kind, cause, v));
     // A TensorFlow with GPU support would have named a GPU, or said why there is none.
-    told.or_else(|| by_command(v))
+    told.or_else(|| by_build(v))
+        .or_else(|| by_command(v))
         .or_else(|| by_line(Kind::TensorFlowStarted, "cpu-build", v))
 }
 
@@ -127,6 +128,17 @@ fn by_line(kind: Kind, cause: &'static str, v: &View<'_>) -> Option<Reason> {
         is_told: !matches!(kind, Kind::GpuFound | Kind::TensorFlowStarted),
         at_s: line.at_s,
         line: Some(line.text.chars().take(200).collect()),
+    })
+}
+
+/// A build without GPU support, by the libraries that it has loaded.
+fn by_build(v: &View<'_>) -> Option<Reason> {
+    let loaded = v.story.loaded.as_ref()?;
+    (loaded.gpu == Some(false)).then_some(Reason {
+        cause: "cpu-build",
+        is_told: false,
+        at_s: loaded.at_s,
+        line: None,
     })
 }
 

@@ -36,8 +36,8 @@ impl View<'_> {
         self.s.frozen || self.p.main_ended_s.is_some() || self.is_interactive() || self.is_serving()
     }
 
-    /// The framework, by its own words, else by what was known at the start.
+    /// The framework, by what was seen, else by what was known before.
     pub fn framework(&self) -> Option<&str> {
-        self.story.framework.or(self.facts.framework.as_deref())
+        self.story.framework().or(self.facts.framework.as_deref())
     }
 }

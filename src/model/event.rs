@@ -185,6 +185,16 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signal: Option<i32>,
     },
+    /// Which framework the job uses; the last one counts.
+    Framework {
+        /// `tensorflow`, `pytorch`, `jax`, ...
+        name: String,
+        /// Whether it is a build for GPUs, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        gpu: Option<bool>,
+        /// How that is known: a library and the program that mapped it, or who said so.
+        why: String,
+    },
     /// A change of a GPU.
     Gpu {
         /// NVML index (a number) or `MIG-<uuid>`.

@@ -10,6 +10,7 @@ mod end;
 mod event;
 mod inventory;
 mod mark;
+mod mem_limit;
 pub mod names;
 mod number;
 mod outcome;
@@ -35,6 +36,7 @@ pub use event::{
 };
 pub use inventory::{GpuInfo, Inventory};
 pub use mark::{Mark, Metric, Phase, Stream};
+pub use mem_limit::MemLimit;
 pub use outcome::{Exit, Outcome, RunState, Verdict};
 pub use process::ProcessId;
 pub use program::{OwnProcesses, Program, Programs};

@@ -125,3 +125,6 @@ pub const FINDINGS: &[&str] = &[
     "slow_step",
     "behind",
 ];
+
+/// Frameworks that `--framework` and profiles know.
+pub const FRAMEWORKS: &[&str] = &["tensorflow", "pytorch", "jax"];

@@ -7,6 +7,7 @@ mod asking;
 mod cgroup;
 #[cfg(test)]
 mod fake;
+mod framework;
 mod git;
 mod host;
 pub mod identity;
@@ -20,6 +21,7 @@ mod tree;
 mod walk;
 
 pub use asking::asks;
+pub use framework::{Loaded, loaded};
 pub use git::git_state;
 pub use host::{HostReader, HostTick, cgroup_root};
 pub use proc_fs::{ProcFs, ProcessId};

@@ -44,6 +44,8 @@ fn decide(
         user: &user,
         chosen: Some(&chosen),
         profile: &profile,
+        framework: None,
+        memory: None,
         stdout_is_pipe: true,
         record: None,
         no_env: false,
@@ -132,6 +134,8 @@ fn without_uuids_no_wrong_device_is_named() {
         user: &[],
         chosen: Some(&nameless),
         profile: &[],
+        framework: None,
+        memory: None,
         stdout_is_pipe: false,
         record: None,
         no_env: false,
@@ -149,6 +153,8 @@ fn asked_for_gpus_narrow_an_inherited_set() {
             user: &[],
             chosen: Some(&asked),
             profile: &[variable()],
+            framework: None,
+            memory: None,
             stdout_is_pipe: false,
             record: None,
             no_env,
@@ -189,6 +195,8 @@ fn no_env_leaves_what_was_asked_for_and_the_record() {
             user: &[("A".to_owned(), "1".into())],
             chosen: Some(&chosen(false)),
             profile: &[variable()],
+            framework: None,
+            memory: None,
             stdout_is_pipe: true,
             record: Some(&record),
             no_env: true,
@@ -241,4 +249,88 @@ fn env_arguments() {
         said("A B=x"),
         "'A B' can't be a variable's name: use letters, digits and '_'"
     );
+}
+
+fn named(name: &str, value: &str) -> Variable {
+    Variable {
+        name: name.to_owned(),
+        value: value.to_owned(),
+        source: "default".to_owned(),
+    }
+}
+
+fn value_of<'a>(changes: &'a [(String, String, String)], name: &str) -> Option<&'a str> {
+    let found = changes.iter().find(|(known, ..)| known == name);
+    found.map(|(_, value, _)| value.as_str())
+}
+
+#[test]
+fn a_frameworks_variables_are_set_where_neither_they_nor_their_rivals_are() {
+    // `decide` takes what lives for ever.
+    let variables: &'static [Variable] = Vec::leak(vec![
+        named("TORCH_FR_BUFFER_SIZE", "2000"),
+        named("NCCL_DEBUG", "WARN"),
+        named("NCCL_DEBUG_FILE", "{run_dir}/nccl.log"),
+    ]);
+    let record: &'static RecordPaths = Box::leak(Box::new(RecordPaths {
+        id: "id".to_owned(),
+        dir: "/runs/id".into(),
+        progress: "/runs/id/progress.jsonl".into(),
+    }));
+    let set = |inherited: &[(&str, &str)], user: &[(&str, &str)], recorded: bool| {
+        let changes = decide(inherited, user, |inputs| {
+            inputs.framework = Some(("pytorch", variables));
+            inputs.record = recorded.then_some(record);
+        });
+        ["TORCH_FR_BUFFER_SIZE", "NCCL_DEBUG", "NCCL_DEBUG_FILE"]
+            .map(|name| value_of(&changes, name).unwrap_or("-").to_owned())
+            .join(" ")
+    };
+    assert_eq!(set(&[], &[], true), "2000 WARN /runs/id/nccl.log");
+    // NCCL's words would be among the output.
+    assert_eq!(set(&[], &[], false), "2000 - -");
+    // What the user wants to see on the terminal isn't turned aside.
+    assert_eq!(set(&[("NCCL_DEBUG", "INFO")], &[], true), "2000 - -");
+    assert_eq!(set(&[], &[("NCCL_DEBUG", "INFO")], true), "2000 INFO -");
+    let older = [("TORCH_NCCL_TRACE_BUFFER_SIZE", "9")];
+    assert_eq!(set(&older, &[], true), "- WARN /runs/id/nccl.log");
+    assert_eq!(set(&[], &older, true), "- WARN /runs/id/nccl.log");
+    let changes = decide(&[], &[], |inputs| {
+        inputs.framework = Some(("pytorch", variables));
+        inputs.no_env = true;
+    });
+    assert_eq!(changes, []);
+}
+
+#[test]
+fn a_memory_limit_goes_to_jax_and_to_pythons_start() {
+    let limited: &'static Limited = Box::leak(Box::new(Limited {
+        fraction: Some("0.25".to_owned()),
+        hook: "6144".to_owned(),
+        note: None,
+    }));
+    let set = |inherited: &[(&str, &str)], user: &[(&str, &str)], hook: Option<&'static str>| {
+        let changes = decide(inherited, user, |inputs| {
+            inputs.memory = Some(Memory {
+                limited,
+                hook: hook.map(OsStr::new),
+                why: "--mem-limit 6GiB",
+            });
+        });
+        [JAX_FRACTION, PYTHON_PATH, HOOK_LIMIT]
+            .map(|name| value_of(&changes, name).unwrap_or("-").to_owned())
+            .join(" ")
+    };
+    assert_eq!(set(&[], &[], Some("/h")), "0.25 /h 6144");
+    assert_eq!(set(&[], &[], None), "0.25 - -");
+    let path = [("PYTHONPATH", "/a:/b")];
+    assert_eq!(set(&path, &[], Some("/h")), "0.25 /h:/a:/b 6144");
+    assert_eq!(set(&[], &path, Some("/h")), "0.25 /h:/a:/b 6144");
+    assert_eq!(set(&[("PYTHONPATH", "")], &[], Some("/h")), "0.25 /h 6144");
+    let nested = [("PYTHONPATH", "/h:/a")];
+    assert_eq!(set(&nested, &[], Some("/h")), "0.25 /h:/a 6144");
+    // JAX refuses to start with both.
+    let newer = [("XLA_CLIENT_MEM_FRACTION", ".5")];
+    assert_eq!(set(&newer, &[], Some("/h")), "- /h 6144");
+    assert_eq!(set(&[(JAX_FRACTION, ".5")], &[], Some("/h")), "- /h 6144");
 }

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use crate::model::{
-    ActSettings, Channel, EndSettings, GpuChoice, GpuWish, JudgeSettings, Leftovers, Limit, Route,
-    Rule, RunNews, Severity, Switch, TellSettings, Wait,
+    ActSettings, Channel, EndSettings, GpuChoice, GpuWish, JudgeSettings, Leftovers, Limit,
+    MemLimit, Route, Rule, RunNews, Severity, Switch, TellSettings, Wait,
 };
 
 use super::profile::{self, Node, Profile, ProfileError, Variable};
@@ -27,6 +27,10 @@ pub struct Flags {
     pub gpu_type: Option<String>,
     /// `--wait`
     pub wait: Option<Wait>,
+    /// `--mem-limit`
+    pub mem_limit: Option<MemLimit>,
+    /// `--framework`
+    pub framework: Option<String>,
     /// `--interval`
     pub interval: Option<Duration>,
     /// `--stall-after`
@@ -54,6 +58,14 @@ pub struct Resolved {
     pub profile: String,
     /// Variables for the command, with the profile that names each.
     pub env: Vec<Variable>,
+    /// The framework that the command is said to use, and who says so.
+    pub framework: Option<(String, String)>,
+    /// Variables for that framework.
+    pub framework_env: Vec<Variable>,
+    /// How much memory of each GPU the command is told to use.
+    pub mem_limit: Option<MemLimit>,
+    /// Whether that was asked for this run, and not by a profile.
+    pub mem_limit_asked: bool,
     /// Which GPUs.
     pub gpus: GpuWish,
     /// Time between two samples.
@@ -83,8 +95,13 @@ pub fn settings(layers: Vec<Node>, name: &str, flags: &Flags) -> Result<Resolved
         None => profile::embedded_default(),
     };
     let unheeded = unheeded(&profile);
+    let (framework, framework_env) = framework(&profile.env, flags);
     let mut resolved = Resolved {
         profile: name.to_owned(),
+        framework,
+        framework_env,
+        mem_limit: flags.mem_limit.or(profile.gpus.mem_limit),
+        mem_limit_asked: flags.mem_limit.is_some(),
         env: profile.env.set,
         gpus: wish(&profile.gpus, flags),
         interval: flags.interval.unwrap_or(profile.interval),
@@ -106,6 +123,24 @@ fn end(profile: EndSettings, flags: &Flags) -> EndSettings {
         time_limit: flags.time_limit.or(profile.time_limit),
         kill_after: flags.kill_after.or(profile.kill_after),
     }
+}
+
+/// What is said of the framework, and what that sets. What stands in the embedded default gives
+/// way to what somebody wrote, else what is for one framework goes before what is for all.
+fn framework(env: &profile::Env, flags: &Flags) -> (Option<(String, String)>, Vec<Variable>) {
+    let typed = flags.framework.clone();
+    let typed = typed.map(|name| (name, "--framework".to_owned()));
+    let written = env.framework.clone();
+    let written = written.map(|(name, source)| (name, format!("profile {source}")));
+    let Some((name, by)) = typed.or(written) else {
+        return (None, Vec::new());
+    };
+    let more = env.frameworks.get(&name).cloned().unwrap_or_default();
+    let gives_way = |variable: &Variable| {
+        variable.source == profile::DEFAULT && env.set.iter().any(|set| set.name == variable.name)
+    };
+    let more = more.into_iter().filter(|v| !gives_way(v)).collect();
+    (Some((name, by)), more)
 }
 
 /// A profile's `free` gives way where there is none, as the default does; a flag doesn't, nor
@@ -187,17 +222,10 @@ fn alarms_to(to: Vec<String>) -> Route {
 
 /// A key that does nothing must not look as if it did.
 fn unheeded(profile: &Profile) -> Vec<String> {
-    let (gpus, progress, record, end) = (
-        &profile.gpus,
-        &profile.progress,
-        &profile.record,
-        &profile.end,
-    );
+    let (progress, record, end) = (&profile.progress, &profile.record, &profile.end);
     let usual = profile::Record::default();
     let usual_end = profile::End::default();
     let keys = [
-        ("env.frameworks", !profile.env.frameworks.is_empty()),
-        ("gpus.mem_limit", gpus.mem_limit_mib.is_some()),
         ("progress.patterns", !progress.patterns.is_empty()),
         ("progress.follow", !progress.follow.is_empty()),
         ("record", *record != usual),

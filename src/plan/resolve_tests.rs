@@ -117,10 +117,10 @@ fn channels_without_routes_hear_of_alarms() {
 
 #[test]
 fn what_does_nothing_is_named() {
-    let text = "end: {time_limit: 1h, fail_if: [finding.oom]}\ngpus: {mem_limit: 5GiB}\n";
+    let text = "end: {time_limit: 1h, fail_if: [finding.oom]}\n";
     assert_eq!(
         resolve(&[text], &Flags::default()).unheeded,
-        ["gpus.mem_limit", "end.fail_if"]
+        ["end.fail_if"]
     );
 }
 
@@ -149,4 +149,45 @@ fn how_a_run_may_end_is_settled_key_by_key() {
         ..Flags::default()
     };
     assert_eq!(resolve(&[text], &flags).end.leftovers, Leftovers::Report);
+}
+
+/// The framework, and what it sets besides what the embedded default names.
+fn framework_of(text: &str, flag: Option<&str>) -> (Option<String>, String) {
+    let flags = Flags {
+        framework: flag.map(str::to_owned),
+        ..Flags::default()
+    };
+    let resolved = resolve(&[text], &flags);
+    let own = resolved.framework_env.iter();
+    let own = own.filter(|v| v.source != profile::DEFAULT);
+    let set: Vec<_> = own.map(|v| format!("{}={}", v.name, v.value)).collect();
+    (resolved.framework.map(|(name, _)| name), set.join(" "))
+}
+
+#[test]
+fn a_framework_is_what_a_flag_or_else_a_profile_says() {
+    let said = |name: &str, set: &str| (Some(name.to_owned()), set.to_owned());
+    let jax = "env: {framework: jax, frameworks: {jax: {A: x}, pytorch: {B: y}}}";
+    assert_eq!(framework_of(jax, None), said("jax", "A=x"));
+    assert_eq!(framework_of(jax, Some("pytorch")), said("pytorch", "B=y"));
+    let none = (None, String::new());
+    assert_eq!(framework_of("env: {set: {A: x}}", None), none);
+    // What is for one framework goes before what is for all.
+    let both = "env: {set: {A: x}, framework: jax, frameworks: {jax: {A: z}}}";
+    assert_eq!(framework_of(both, None).1, "A=z");
+}
+
+#[test]
+fn what_is_embedded_for_a_framework_gives_way() {
+    let names = |text: &str| -> Vec<String> {
+        let resolved = resolve(&[text], &Flags::default());
+        resolved.framework_env.into_iter().map(|v| v.name).collect()
+    };
+    let usual = names("env: {framework: jax}");
+    assert_eq!(
+        usual,
+        ["XLA_PYTHON_CLIENT_PREALLOCATE", "PYTHONFAULTHANDLER"]
+    );
+    let own = "env: {framework: jax, set: {XLA_PYTHON_CLIENT_PREALLOCATE: 'true'}}";
+    assert_eq!(names(own), ["PYTHONFAULTHANDLER"]);
 }

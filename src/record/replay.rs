@@ -12,7 +12,7 @@ use super::error::RecordError;
 use super::events::EventReader;
 use super::load::read_run;
 use super::samples::SampleReader;
-use crate::model::{Logged, RunRecord, Sample, Stamp};
+use crate::model::{Event, Logged, RunRecord, Sample, Stamp};
 
 /// One entry of the stream.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +30,7 @@ pub struct Replay {
     events: Option<EventReader<BufReader<File>>>,
     sample: Option<Box<Sample>>,
     event: Option<Box<Logged>>,
+    tells_framework: bool,
 }
 
 impl Replay {
@@ -46,6 +47,7 @@ impl Replay {
             record,
             sample: None,
             event: None,
+            tells_framework: tells_framework(run_dir)?,
         };
         replay.next_event()?;
         replay.next_sample()?;
@@ -55,6 +57,12 @@ impl Replay {
     /// `run.json`, if there is one.
     pub fn record(&self) -> Option<&RunRecord> {
         self.record.as_ref()
+    }
+
+    /// Whether an event tells the framework. `run.json` has it as it was known in the end, which a
+    /// judge may not know before.
+    pub fn tells_framework(&self) -> bool {
+        self.tells_framework
     }
 
     fn next_sample(&mut self) -> Result<(), RecordError> {
@@ -98,6 +106,13 @@ impl Iterator for Replay {
     fn next(&mut self) -> Option<Self::Item> {
         self.step().transpose()
     }
+}
+
+fn tells_framework(run_dir: &Path) -> Result<bool, RecordError> {
+    let Some(mut events) = optional(EventReader::open(run_dir))? else {
+        return Ok(false);
+    };
+    Ok(events.any(|read| read.is_ok_and(|l| matches!(l.event, Event::Framework { .. }))))
 }
 
 fn optional<T>(read: Result<T, RecordError>) -> Result<Option<T>, RecordError> {
@@ -211,6 +226,26 @@ mod tests {
             order(dir.path()),
             ["e0.5", "s1", "e2", "e1.5", "s2", "s3", "e9"]
         );
+    }
+
+    #[test]
+    fn whether_events_tell_the_framework_is_known_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        SampleWriter::create(dir.path()).unwrap();
+        let tells = || Replay::open(dir.path()).unwrap().tells_framework();
+        assert!(!tells());
+        let mut events = EventWriter::create(dir.path()).unwrap();
+        events
+            .append(&event(0.0, Event::Started { pid: 1 }))
+            .unwrap();
+        assert!(!tells());
+        let framework = Event::Framework {
+            name: "jax".to_owned(),
+            gpu: None,
+            why: String::new(),
+        };
+        events.append(&event(9.0, framework)).unwrap();
+        assert!(tells());
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::tell::Channels;
 use super::beside::Beside;
 use super::clock::wall_now;
 use super::facts::Facts;
+use super::memory::MemoryLimit;
 use super::placement::{self, Placement, Unplaced};
 use super::request::{Ending, Refused, Request};
 
@@ -96,13 +97,21 @@ pub fn prepare(
     let (id, dir) = record_place(&request, &name, &mut notes).map_err(Unstarted::Refused)?;
     match placement::place(&request, beside, arrivals) {
         Ok(placement) => {
-            let env = environment(
-                &request,
-                streams.stdout_piped,
-                &id,
-                dir.as_ref().map(RunDir::path),
-                placement.chosen.as_ref(),
-            );
+            let totals = placement.totals_mib.as_deref();
+            let mut memory = match MemoryLimit::of(&request, totals, &mut notes) {
+                Ok(memory) => memory,
+                Err(refused) => {
+                    discard(dir);
+                    return Err(Unstarted::Refused(refused));
+                }
+            };
+            let path = dir.as_ref().map(RunDir::path);
+            if let Some(memory) = &mut memory {
+                memory.write_hook(path, &mut notes);
+            }
+            let piped = streams.stdout_piped;
+            let chosen = placement.chosen.as_ref();
+            let env = environment(&request, piped, (&id, path), chosen, memory.as_ref());
             Ok(Prepared {
                 request,
                 id,
@@ -196,10 +205,12 @@ fn new_record(dir: Option<&Path>, new_id: impl Fn() -> String) -> Result<RunDir,
 fn environment(
     request: &Request,
     stdout_is_pipe: bool,
-    id: &str,
-    dir: Option<&Path>,
+    (id, dir): (&str, Option<&Path>),
     chosen: Option<&Chosen>,
+    memory: Option<&MemoryLimit>,
 ) -> Vec<EnvChange> {
+    let settings = &request.settings;
+    let named = settings.framework.as_ref();
     let record = dir.map(|dir| RecordPaths {
         id: id.to_owned(),
         dir: dir.into(),
@@ -209,7 +220,9 @@ fn environment(
         inherited: &|name| std::env::var_os(name),
         user: &request.env,
         chosen,
-        profile: &request.settings.env,
+        profile: &settings.env,
+        framework: named.map(|(name, _)| (name.as_str(), &*settings.framework_env)),
+        memory: memory.map(MemoryLimit::memory),
         stdout_is_pipe,
         record: record.as_ref(),
         no_env: request.no_env,
@@ -297,19 +310,27 @@ pub fn dry_run(request: &Request) -> Result<Ending, Refused> {
             .record
             .then_some(Path::new("<directory of the runs>/<id>")),
     );
+    let mut notes = Vec::new();
+    let memory = MemoryLimit::of(request, placement.totals_mib.as_deref(), &mut notes)?;
     let env = environment(
         request,
         streams.stdout_piped,
-        id,
-        dir,
+        (id, dir),
         placement.chosen.as_ref(),
+        memory.as_ref(),
     );
     // A reader that has gone away needs no more.
-    let _ = io::stdout().write_all(plan_text(request, &placement, &env).as_bytes());
+    let text = plan_text(request, &placement, &notes, &env);
+    let _ = io::stdout().write_all(text.as_bytes());
     Ok(Ending::Code(0))
 }
 
-fn plan_text(request: &Request, placement: &Placement, env: &[EnvChange]) -> String {
+fn plan_text(
+    request: &Request,
+    placement: &Placement,
+    notes: &[String],
+    env: &[EnvChange],
+) -> String {
     let command = format!(
         "command: {}",
         clean(&argv::recorded(&request.argv).join(" "))
@@ -318,6 +339,7 @@ fn plan_text(request: &Request, placement: &Placement, env: &[EnvChange]) -> Str
         .said
         .iter()
         .map(|said| format!("gpus: {}", clean(said)));
+    let said = notes.iter().map(|note| format!("note: {}", clean(note)));
     let set = env::recorded(env).into_iter().map(|(name, setting)| {
         format!(
             "set: {name}={}  ({})",
@@ -326,8 +348,13 @@ fn plan_text(request: &Request, placement: &Placement, env: &[EnvChange]) -> Str
         )
     });
     let end = ending(&request.settings.end).map(|text| format!("end: {text}"));
-    let lines = [command].into_iter().chain(gpus).chain(set).chain(end);
-    let mut lines: Vec<String> = lines.collect();
+    let mut lines: Vec<String> = [command]
+        .into_iter()
+        .chain(gpus)
+        .chain(said)
+        .chain(set)
+        .chain(end)
+        .collect();
     lines.push(String::new());
     lines.join("\n")
 }

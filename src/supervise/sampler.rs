@@ -14,7 +14,7 @@ use crate::model::{Event, GpuChange, GpuInfo, GpuSample, Inventory, ProcessChang
 use crate::nvml::attribute;
 use crate::nvml::health::Health;
 use crate::nvml::protocol::{FromHelper, Watched};
-use crate::observe::{HostReader, JobTick, JobTree, ProcFs, asks, cgroup_root};
+use crate::observe::{HostReader, JobTick, JobTree, ProcFs, ProcessChangeFact, asks, cgroup_root};
 use crate::report::{Fate, Leftover};
 use crate::sys::fault;
 use crate::sys::resident;
@@ -26,6 +26,7 @@ use super::clearing::command_of;
 use super::clock::{Drift, RunClock};
 use super::desk::{Desk, Entry};
 use super::follow::Follower;
+use super::frameworks::Frameworks;
 use super::ledger::{self, Ledger};
 use super::placement::Watch;
 use super::progress::Progress;
@@ -90,6 +91,7 @@ pub struct Sampler {
     proc: ProcFs,
     /// Who waits for somebody at a terminal.
     asking: Option<u32>,
+    frameworks: Frameworks,
     host: HostReader,
     health: Health,
     drift: Drift,
@@ -116,6 +118,7 @@ impl Sampler {
             tree,
             proc: ProcFs::default(),
             asking: None,
+            frameworks: Frameworks::new(setup.child),
             host,
             health: Health::new(),
             drift: Drift::default(),
@@ -338,28 +341,13 @@ impl Sampler {
             out_bytes: self.setup.relays.iter().map(|r| r.bytes()).sum(),
             progress: self.setup.progress.now(),
         };
-        let mut events: Vec<Event> = job
-            .changes
-            .iter()
-            .take(MOST_CHANGES)
-            .cloned()
-            .map(Event::from)
-            .collect();
-        if let Some(n) = job
-            .changes
-            .len()
-            .checked_sub(MOST_CHANGES)
-            .filter(|n| *n > 0)
-        {
-            events.push(Event::Dropped {
-                what: "process events".to_owned(),
-                n: n as u64,
-            });
-        }
+        let mut events = told_changes(&job.changes);
         events.extend(host.event());
         events.extend(self.drift.look());
         events.extend(self.blocked_reader());
         events.extend(self.who_asks(&job.pids));
+        let at_s = sample.stamp.elapsed_s;
+        events.extend(self.frameworks.look(&mut self.proc, &job.pids, at_s));
         // What is new at this look is known when its numbers are judged.
         self.tell(&sample.stamp, events);
         self.setup.desk.put(Entry::Sample(Box::new(sample)));
@@ -478,6 +466,20 @@ impl Sampler {
             })
             .collect()
     }
+}
+
+/// What happened to processes, one by one while it is not too much.
+fn told_changes(changes: &[ProcessChangeFact]) -> Vec<Event> {
+    let told = changes.iter().take(MOST_CHANGES).cloned();
+    let mut events: Vec<Event> = told.map(Event::from).collect();
+    let untold = changes.len().saturating_sub(MOST_CHANGES);
+    if untold > 0 {
+        events.push(Event::Dropped {
+            what: "process events".to_owned(),
+            n: untold as u64,
+        });
+    }
+    events
 }
 
 /// Why no GPU is watched although the driver answers.

@@ -208,6 +208,10 @@ impl Scribe {
         }
         self.order.event(&mut logged.stamp);
         self.log(&logged);
+        if let Event::Framework { name, .. } = &logged.event {
+            self.record.framework = Some(name.clone());
+            self.write_run();
+        }
         if !is_for_judge {
             return;
         }

@@ -151,6 +151,13 @@ impl Watchers {
         watchers.log(Event::Started {
             pid: watching.child,
         });
+        if let Some((name, by)) = &prepared.request.settings.framework {
+            watchers.log(Event::Framework {
+                name: name.clone(),
+                gpu: None,
+                why: by.clone(),
+            });
+        }
         let progress = watchers.progress.clone();
         let (read, digest) = watchers.start_digest(&watching, progress.clone());
         let git = match prepared.dir {

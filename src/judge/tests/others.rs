@@ -43,6 +43,23 @@ fn a_gpu_that_is_not_used_is_told_with_its_reason() {
 }
 
 #[test]
+fn a_build_without_gpu_support_is_the_reason() {
+    let mut run = Run::new();
+    for (name, gpu) in [("tensorflow", None), ("pytorch", Some(false))] {
+        run.event(Event::Framework {
+            name: name.to_owned(),
+            gpu,
+            why: String::new(),
+        });
+    }
+    run.go(30, &on_cpu(2.0)).steps(300, 1, &on_cpu(32.0));
+    let found = run.first("gpu-unused");
+    assert_eq!(found.cause.as_deref(), Some("cpu-build"));
+    let advice = found.advice.as_deref().unwrap();
+    assert!(advice.contains("install PyTorch"), "{advice}");
+}
+
+#[test]
 fn a_gpu_that_is_used_or_not_told_of_is_not_unused() {
     let mut run = Run::new();
     run.line("Could not find cuda drivers on your machine, GPU will not be used.");

@@ -51,15 +51,54 @@ pub fn built_in(name: &str) -> Option<Result<Layer, ProfileError>> {
     Some(Layer::parse(text, name))
 }
 
+type Values = &'static [(&'static str, &'static str)];
+
+/// `env.set` of the embedded default; its reasons stand there.
+const SET: Values = &[("TF_FORCE_GPU_ALLOW_GROWTH", "true")];
+
+/// `env.frameworks` of the embedded default, likewise.
+const OF_FRAMEWORKS: &[(&str, Values)] = &[
+    (
+        "tensorflow",
+        &[
+            ("TF_FORCE_GPU_ALLOW_GROWTH", "true"),
+            ("PYTHONFAULTHANDLER", "1"),
+        ],
+    ),
+    (
+        "pytorch",
+        &[
+            ("PYTHONFAULTHANDLER", "1"),
+            ("TORCH_FR_BUFFER_SIZE", "2000"),
+            ("TORCH_NCCL_DUMP_ON_TIMEOUT", "1"),
+            ("TORCH_FR_DUMP_TEMP_FILE", "{run_dir}/flight-recorder-"),
+            ("NCCL_DEBUG", "WARN"),
+            ("NCCL_DEBUG_FILE", "{run_dir}/nccl-%h-%p.log"),
+        ],
+    ),
+    (
+        "jax",
+        &[
+            ("XLA_PYTHON_CLIENT_PREALLOCATE", "false"),
+            ("PYTHONFAULTHANDLER", "1"),
+        ],
+    ),
+];
+
 /// What the embedded default says, without reading it, which would take half of the time that a
 /// start may take. A test holds the two equal.
 pub fn embedded_default() -> Profile {
-    let mut profile = unwritten();
-    profile.env.set.push(Variable {
-        name: "TF_FORCE_GPU_ALLOW_GROWTH".to_owned(),
-        value: "true".to_owned(),
+    let variable = |(name, value): &(&str, &str)| Variable {
+        name: (*name).to_owned(),
+        value: (*value).to_owned(),
         source: DEFAULT.to_owned(),
-    });
+    };
+    let mut profile = unwritten();
+    profile.env.set = SET.iter().map(variable).collect();
+    for (framework, set) in OF_FRAMEWORKS {
+        let set = set.iter().map(variable).collect();
+        profile.env.frameworks.insert((*framework).to_owned(), set);
+    }
     let stacks = vec![Action::Stacks];
     profile.act.0.insert("stalled".to_owned(), stacks);
     profile

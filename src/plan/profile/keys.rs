@@ -3,6 +3,7 @@
 //! Owns the one table that checking, the JSON Schema and the nearest right name come from.
 
 use super::values::SEVERITIES;
+use crate::model::names::FRAMEWORKS;
 
 /// A key of a section.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub enum Kind {
     Gpus,
     /// A size.
     Size,
+    /// A size, or a share of what there is.
+    MemLimit,
     /// A number from 0 to 100.
     Percent,
     /// A whole number, 0 or more.
@@ -99,10 +102,22 @@ const TEXTS: Kind = Kind::Map(&Kind::Text);
 pub const ENV: &[KeyOf] = &[
     key("set", TEXTS, "names and values"),
     key(
+        "framework",
+        Kind::Choice(FRAMEWORKS),
+        "the one that the command uses",
+    ),
+    key(
         "frameworks",
-        Kind::Map(&TEXTS),
+        Kind::Section(OF_FRAMEWORKS),
         "more of them for one framework",
     ),
+];
+
+/// `env.frameworks`, one key a framework
+pub const OF_FRAMEWORKS: &[KeyOf] = &[
+    key("tensorflow", TEXTS, "names and values for TensorFlow"),
+    key("pytorch", TEXTS, "names and values for PyTorch"),
+    key("jax", TEXTS, "names and values for JAX"),
 ];
 
 /// `gpus`
@@ -124,8 +139,8 @@ pub const GPUS: &[KeyOf] = &[
     ),
     key(
         "mem_limit",
-        Kind::Size,
-        "how much memory of a GPU the command is told to use",
+        Kind::MemLimit,
+        "how much memory of a GPU the command is told to use: 6GiB, or 80%",
     ),
 ];
 

@@ -32,7 +32,8 @@ pub use show::shown;
 pub use yaml::{MAX_BYTES, TOO_LARGE};
 
 use crate::model::{
-    ActSettings, Condition, EndSettings, GpuChoice, JudgeSettings, Phase, Rule, TellSettings,
+    ActSettings, Condition, EndSettings, GpuChoice, JudgeSettings, MemLimit, Phase, Rule,
+    TellSettings,
 };
 
 /// A profile with every value filled in.
@@ -65,6 +66,8 @@ pub struct Profile {
 pub struct Env {
     /// In the order written, strongest layer first.
     pub set: Vec<Variable>,
+    /// The one that the command uses, and the profile that says so.
+    pub framework: Option<(String, String)>,
     /// More by framework.
     pub frameworks: BTreeMap<String, Vec<Variable>>,
 }
@@ -95,8 +98,8 @@ pub struct Gpus {
     pub min_free_mib: f64,
     /// How long to wait for one.
     pub wait: Duration,
-    /// How much of its memory the command is told to use, MiB.
-    pub mem_limit_mib: Option<f64>,
+    /// How much of its memory the command is told to use.
+    pub mem_limit: Option<MemLimit>,
 }
 
 impl Default for Gpus {
@@ -105,7 +108,7 @@ impl Default for Gpus {
             choose: GpuChoice::Free,
             min_free_mib: 0.0,
             wait: Duration::ZERO,
-            mem_limit_mib: None,
+            mem_limit: None,
         }
     }
 }

@@ -128,8 +128,11 @@ pub fn finding_name(node: &Node, path: &str, known: &[String]) -> Result<String,
 fn env(node: Option<&Node>) -> Result<Env, ProfileError> {
     let set = node.and_then(|node| node.get("set"));
     let frameworks = node.and_then(|node| node.get("frameworks"));
+    let framework = node.and_then(|node| node.get("framework"));
     let mut env = Env {
         set: variables(set)?,
+        framework: framework
+            .and_then(|node| Some((node.text()?.to_owned(), node.place.source.to_string()))),
         ..Env::default()
     };
     for (key, set) in frameworks.map_or(&[][..], Node::entries) {
@@ -174,7 +177,9 @@ fn gpus(node: Option<&Node>) -> Result<Gpus, ProfileError> {
         })?,
         min_free_mib: size(get("min_free"), "gpus.min_free")?.unwrap_or_default(),
         wait: duration(get("wait"), "gpus.wait")?.unwrap_or_default(),
-        mem_limit_mib: size(get("mem_limit"), "gpus.mem_limit")?,
+        mem_limit: get("mem_limit")
+            .map(|node| values::mem_limit(node).map_err(at(node, "gpus.mem_limit")))
+            .transpose()?,
     })
 }
 

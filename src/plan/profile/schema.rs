@@ -65,6 +65,9 @@ fn kind(kind: &Kind) -> Value {
             {"type": "string", "pattern": "^([0-9]+|id:.+)$"},
         ]}),
         Kind::Size => json!({"anyOf": [{"type": "string", "pattern": SIZE}, {"const": 0}]}),
+        Kind::MemLimit => {
+            json!({"type": "string", "pattern": r"^\s*[0-9.]+\s*(KiB|MiB|GiB|TiB|%)\s*$"})
+        }
         Kind::Percent => json!({"type": "number", "minimum": 0, "maximum": 100}),
         Kind::Count => json!({"type": "integer", "minimum": 0}),
         Kind::Action => json!({"anyOf": [

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::error::shown;
 use super::node::Node;
-use crate::model::{GpuChoice, Phase, Repeat, RunNews, Severity, units};
+use crate::model::{GpuChoice, MemLimit, Phase, Repeat, RunNews, Severity, units};
 use crate::plan::nearest::suggestion;
 
 /// Severities as they are written.
@@ -64,6 +64,18 @@ pub fn size_mib(node: &Node) -> Result<f64, String> {
         .parse()
         .map_err(|_| format!("this is no size: {EXAMPLE}"))?;
     Ok(number * factor)
+}
+
+/// `6GiB` or `80%`.
+pub fn mem_limit(node: &Node) -> Result<MemLimit, String> {
+    const FORMS: &str = "write a size like 6GiB or a share like 80%";
+    let text = node
+        .text()
+        .ok_or_else(|| format!("{} can't be a limit of memory: {FORMS}", node.kind()))?;
+    text.parse().map_err(|why: String| match shown(text) {
+        Some(_) => why,
+        None => format!("this is no limit of memory: {FORMS}"),
+    })
 }
 
 /// `never`, `2x`, or a duration.

@@ -240,6 +240,7 @@ impl Chooser<'_> {
         let gpus: BTreeSet<u32> = devices.iter().filter_map(Device::gpu).collect();
         let mut placement = Placement::watching(Watch::These(gpus.into_iter().collect()));
         placement.chosen = Some(chosen(devices, inventory, self.wish));
+        placement.totals_mib = devices.iter().map(|d| total_mib(d, inventory)).collect();
         placement
             .said
             .push(Self::chosen_text(devices, offer, inventory, all));
@@ -325,6 +326,15 @@ fn shown(device: &Device) -> String {
         Device::Gpu(index) => format!("GPU {index}"),
         Device::Mig { name, .. } => name.clone(),
     }
+}
+
+/// A part of a GPU has less than the GPU, and how much isn't known here.
+fn total_mib(device: &Device, inventory: &Inventory) -> Option<u64> {
+    let Device::Gpu(index) = device else {
+        return None;
+    };
+    let info = inventory.gpus.iter().find(|gpu| gpu.index == *index)?;
+    info.memory_mib
 }
 
 /// As `CUDA_VISIBLE_DEVICES` names it.

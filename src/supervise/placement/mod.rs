@@ -51,6 +51,8 @@ pub struct Placement {
     pub watch: Watch,
     /// What the child gets, if we chose.
     pub chosen: Option<Chosen>,
+    /// How much memory those have that the child sees, MiB, in its order; None: not known.
+    pub totals_mib: Option<Vec<u64>>,
     /// Claims, which are ours for as long as they are kept.
     pub claims: Vec<Claim>,
     /// What to say before the start.
@@ -66,6 +68,7 @@ impl Placement {
         Self {
             watch,
             chosen: None,
+            totals_mib: None,
             claims: Vec::new(),
             said: Vec::new(),
             heard: Vec::new(),
