@@ -16,12 +16,9 @@ use super::inventory;
 use super::protocol::{FromHelper, Watched};
 use super::quirks::{Quirks, quirks};
 use crate::model::Inventory;
-use crate::sys::resident;
 
 /// The initial PID namespace's inode (`PROC_PID_INIT_INO` in the kernel's `proc_ns.h`).
 const HOST_PID_NAMESPACE: &str = "pid:[4026531836]";
-/// After so many ticks the start is over, and what it alone needed is let go.
-const SETTLED_AFTER: u64 = 3;
 /// The fastest that GPUs are looked at, whatever is ordered.
 const FASTEST: Duration = Duration::from_millis(20);
 
@@ -58,7 +55,6 @@ fn tick_for_ever(desk: &Desk, nvml: &Nvml, inventory: &Inventory, quirks: Quirks
     let mut gauges: Vec<Gauge<'_>> = Vec::new();
     let mut alarms: Option<Alarms<'_>> = None;
     let mut schedule: Option<Schedule> = None;
-    let mut ticks = 0_u64;
     loop {
         let orders = desk.wait(seen, schedule.as_ref().map(Schedule::next));
         if orders.number != seen {
@@ -83,10 +79,6 @@ fn tick_for_ever(desk: &Desk, nvml: &Nvml, inventory: &Inventory, quirks: Quirks
         }
         if let Some(schedule) = &mut schedule {
             schedule.advance(Instant::now());
-        }
-        ticks += 1;
-        if ticks == SETTLED_AFTER {
-            resident::let_go_of_the_start();
         }
     }
 }

@@ -17,7 +17,6 @@ use crate::nvml::protocol::{FromHelper, Watched};
 use crate::observe::{HostReader, JobTick, JobTree, ProcFs, ProcessChangeFact, asks, cgroup_root};
 use crate::report::{Fate, Leftover};
 use crate::sys::fault;
-use crate::sys::resident;
 use crate::sys::streams::standard;
 
 use super::alarm::Job;
@@ -33,8 +32,6 @@ use super::progress::Progress;
 
 /// How long the last look may wait for the helper.
 const LAST_LOOK: Duration = Duration::from_millis(150);
-/// Seconds after which a run's start is over.
-const SETTLED_AFTER_S: f64 = 3.0;
 /// A helper's tick may be this late before ours takes its place.
 const LEAST_SLACK: Duration = Duration::from_millis(300);
 /// Silence of the driver that is worth a word. A little longer than the helper takes to name
@@ -103,8 +100,6 @@ pub struct Sampler {
     last_tick: Instant,
     said_silent: bool,
     blocked: bool,
-    /// The start is over, and what it alone needed is let go.
-    settled: bool,
 }
 
 impl Sampler {
@@ -129,7 +124,6 @@ impl Sampler {
             last_tick: Instant::now(),
             said_silent: false,
             blocked: false,
-            settled: false,
             setup,
         }
     }
@@ -150,18 +144,10 @@ impl Sampler {
             if Instant::now() >= self.next_due() {
                 self.overdue();
             }
-            self.settle();
         }
         read_to_the_end();
         self.last_look();
         self.leftovers()
-    }
-
-    fn settle(&mut self) {
-        if !self.settled && self.setup.clock.elapsed_s(Instant::now()) >= SETTLED_AFTER_S {
-            self.settled = true;
-            resident::let_go_of_the_start();
-        }
     }
 
     /// Whether the first row can wait for the helper's first word: it comes within a moment,

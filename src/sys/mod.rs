@@ -10,7 +10,6 @@ pub mod hook;
 pub mod inherited;
 pub mod nvml_raw;
 pub mod process;
-pub mod resident;
 pub mod signals;
 pub mod spawn;
 pub mod streams;
