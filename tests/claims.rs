@@ -349,8 +349,15 @@ fn inside_a_run_its_gpus_are_given() {
     let gpuwatch = env!("CARGO_BIN_EXE_gpuwatch");
     let inner =
         "echo $CUDA_VISIBLE_DEVICES; \"$0\" run -q --gpus 1 -- sh -c 'echo $CUDA_VISIBLE_DEVICES'";
-    let outer = sandbox.watched(&["-q", "--gpus", "2"], &["sh", "-c", inner, gpuwatch]);
-    assert_eq!(outer.with(&driver).run().assert_ok().out(), "0,1\n0\n");
+    // Whether the inner one was told of the outer one (by the record's variables) or not.
+    for options in [
+        &["-q", "--gpus", "2"][..],
+        &["-q", "--gpus", "2", "--no-record"],
+    ] {
+        let outer = sandbox.watched(options, &["sh", "-c", inner, gpuwatch]);
+        let ended = outer.with(&driver).run();
+        assert_eq!(ended.assert_ok().out(), "0,1\n0\n", "{options:?}");
+    }
 }
 
 /// Everybody's directory, whoever made the files in it (`fs.protected_regular` looks at that).

@@ -445,3 +445,22 @@ fn output_that_cannot_be_written_is_not_lost_in_silence() {
     assert!(said.contains("stdout is cut off"), "{said}");
     assert!(said.contains("No space left on device"), "{said}");
 }
+
+/// Its last write had succeeded, and nobody else knows that it came to nothing.
+#[test]
+fn output_that_is_lost_is_said_even_where_nothing_else_is() {
+    let sandbox = Sandbox::new();
+    let job = sandbox.watched(&["-q", "--gpus", "none"], &["echo", "lost"]);
+    let ended = job
+        .under(&["sh", "-c", "exec \"$@\" >/dev/full", "sh"])
+        .run();
+    assert_eq!(ended.code(), Some(0));
+    assert!(
+        ended
+            .err()
+            .starts_with("gpuwatch: the command's stdout is cut off"),
+        "{}",
+        ended.err()
+    );
+    assert_eq!(ended.err().lines().count(), 1);
+}

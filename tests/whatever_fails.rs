@@ -101,3 +101,25 @@ fn every_ending_comes_through_pipes() {
 fn every_ending_comes_through_on_a_terminal() {
     every_ending_comes_through(true);
 }
+
+/// A disk on which not even the record's directory can be made.
+#[test]
+fn a_directory_for_records_that_is_full_costs_the_record_alone() {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.path("disk")).unwrap();
+    let script = "mount -t tmpfs -o nr_inodes=1 tmpfs disk || exit 99; \
+                  exec \"$0\" run --gpus none --dir disk -- sh -c 'echo ran; exit 6'";
+    let argv = ["sh", "-c", script, env!("CARGO_BIN_EXE_gpuwatch")];
+    let ended = with_own_mounts(&sandbox, sandbox.direct(&argv)).run();
+    if ended.code() == Some(99) {
+        eprintln!("skipped: no file system can be mounted here");
+        return;
+    }
+    assert_eq!(ended.code(), Some(6), "{}", ended.err());
+    assert_eq!(ended.out(), "ran\n");
+    assert!(
+        ended.err().contains("No space left on device"),
+        "{}",
+        ended.err()
+    );
+}

@@ -9,8 +9,8 @@ use crate::plan::resolve::Flags;
 #[derive(Args)]
 pub struct GpuArgs {
     /// Which GPUs: free (all that nobody uses or claims), a count or auto (so many, or one,
-    /// claimed for the run), id: and a list of indices, UUIDs or MIG names (those, claimed), none
-    /// (CUDA_VISIBLE_DEVICES is left alone and no GPU is watched). By default free, where
+    /// claimed for the run), id: and a list of indices, UUIDs or MIG names (those, claimed, though
+    /// somebody without a claim may use them, unless --wait is given), none (CUDA_VISIBLE_DEVICES is left alone and no GPU is watched). By default free, where
     /// CUDA_VISIBLE_DEVICES isn't set already and a driver answers within 3 s; set already, it
     /// is the set that is chosen from
     #[arg(

@@ -5,6 +5,7 @@
 //! holds it, so none can be stale. Owns that directory and those files; must not know what a
 //! GPU does.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -273,11 +274,31 @@ impl Line {
     }
 }
 
+/// The processes that we descend from, as far as they can be seen from here.
+pub fn above_us() -> BTreeSet<u32> {
+    let mut above = BTreeSet::new();
+    let mut next = parent(std::process::id());
+    while let Some(pid) = next.filter(|pid| *pid != 0 && above.insert(*pid)) {
+        next = parent(pid);
+    }
+    above
+}
+
+/// Field 4 of `/proc/PID/stat`.
+fn parent(pid: u32) -> Option<u32> {
+    field(pid, 4).and_then(|pid| pid.try_into().ok())
+}
+
 /// Field 22 of `/proc/PID/stat`: clock ticks from boot to the start.
 fn started(pid: u32) -> Option<u64> {
+    field(pid, 22)
+}
+
+/// A field of `/proc/PID/stat`, counted as proc(5) does: those after the name begin with 3.
+fn field(pid: u32, number: usize) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_ascii_whitespace().nth(19)?.parse().ok()
+    rest.split_ascii_whitespace().nth(number - 3)?.parse().ok()
 }
 
 /// Whether a lock is on this file. Some file systems (btrfs, overlays) count another device

@@ -30,6 +30,8 @@ pub struct Offer {
     pub need: Option<usize>,
     /// Why others don't fit now; of named ones, who else is on them.
     pub because: Vec<String>,
+    /// Those of them that are claims.
+    pub claimed: Vec<String>,
 }
 
 /// Holds a wish against the machine.
@@ -40,10 +42,12 @@ pub fn offer(wish: &GpuWish, machine: &Machine<'_>) -> Result<Offer, String> {
     match &wish.choice {
         Some(GpuChoice::Named(names)) => named(names, wish, machine),
         Some(GpuChoice::Count(count)) => counted(*count, wish, machine),
-        _ => Ok(Offer {
+        // What somebody asked for must be there, or there would be nothing to wait for.
+        _ if wish.asked => counted(1, wish, machine).map(|offer| Offer {
             need: None,
-            ..unnamed(wish, machine)
+            ..offer
         }),
+        _ => Ok(unnamed(wish, machine)),
     }
 }
 
@@ -81,6 +85,7 @@ fn counted(count: usize, wish: &GpuWish, machine: &Machine<'_>) -> Result<Offer,
 fn unnamed(wish: &GpuWish, machine: &Machine<'_>) -> Offer {
     let mut offer = Offer::default();
     for device in visible(machine.allowed, machine.inventory) {
+        offer.claimed.extend((machine.claimed)(&device));
         let why = never(&device, wish, machine).or_else(|| not_now(&device, wish, machine));
         match why {
             None => offer.fit.push(device),
@@ -116,6 +121,7 @@ fn named(names: &[String], wish: &GpuWish, machine: &Machine<'_>) -> Result<Offe
             busy.clone()
         };
         let claimed = (machine.claimed)(&device);
+        offer.claimed.extend(claimed.clone());
         let hindered = claimed.or(hindered);
         if let Some(why) = hindered.or_else(|| too_full(&device, wish, machine)) {
             offer.because.push(why);

@@ -122,6 +122,21 @@ fn type_and_memory_narrow() {
 }
 
 #[test]
+fn what_is_not_there_is_not_waited_for() {
+    let mut waiting = GpuWish {
+        gpu_type: Some("H100".to_owned()),
+        wait: Wait::Always,
+        asked: true,
+        ..GpuWish::default()
+    };
+    let said = held(&waiting, None, &[]).unwrap_err();
+    assert!(said.starts_with("there is no GPU that fits"), "{said}");
+    waiting.gpu_type = Some("A100".to_owned());
+    let offer = held(&waiting, None, &[0]).unwrap();
+    assert_eq!((offer.fit.len(), offer.need), (0, None), "later, perhaps");
+}
+
+#[test]
 fn unread_memory_is_not_free_memory() {
     let (inventory, mut samples) = machine();
     samples[0].mem_used_mib = Reading::Missing(Why::NotSupported);

@@ -87,6 +87,25 @@ pub enum RecordError {
 }
 
 impl RecordError {
+    /// Whether the place is right and only has no room or no hands now: a run goes on without
+    /// its record then, where a wrong place is said before anything starts.
+    pub fn is_passing(&self) -> bool {
+        const PASSING: [i32; 6] = [
+            libc::ENOSPC,
+            libc::EDQUOT,
+            libc::EMFILE,
+            libc::ENFILE,
+            libc::ENOMEM,
+            libc::EIO,
+        ];
+        match self {
+            Self::Io { source, .. } => source
+                .raw_os_error()
+                .is_some_and(|code| PASSING.contains(&code)),
+            _ => false,
+        }
+    }
+
     /// For `map_err`: the system refused to do this to that.
     pub(super) fn io(
         doing: &'static str,

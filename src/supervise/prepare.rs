@@ -181,7 +181,9 @@ fn record_place(
     };
     match made.and_then(usable) {
         Ok(dir) => Ok((dir.id().to_owned(), Some(dir))),
-        Err(error) if request.dir.is_some() => Err(Refused::own(error.to_string())),
+        Err(error) if request.dir.is_some() && !error.is_passing() => {
+            Err(Refused::own(error.to_string()))
+        }
         Err(error) => {
             notes.push(format!("no record is kept: {error}"));
             Ok((new_id(), None))

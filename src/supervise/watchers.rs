@@ -370,8 +370,8 @@ impl Watchers {
         self.desk.event(self.clock.now(), event);
     }
 
-    /// Output is lost to the user, and the command may never know.
-    pub fn undelivered(&self, stream: Stream, error: &std::io::Error) {
+    /// Output is lost to the user, and the command may never know: what to say of it.
+    pub fn undelivered(&self, stream: Stream, error: &std::io::Error) -> String {
         let name = match stream {
             Stream::Out => "stdout",
             Stream::Err => "stderr",
@@ -382,7 +382,8 @@ impl Watchers {
             why: Some(error.to_string()),
         });
         let text = format!("the command's {name} is cut off: it can't be written: {error}");
-        self.problem(text);
+        self.problem(text.clone());
+        text
     }
 
     /// Something is lost by a defect of ours.

@@ -209,6 +209,7 @@ impl Launch {
             arrivals,
             early,
             is_quiet,
+            cut_off: None,
             _claims: claims,
             happened: VecDeque::new(),
             is_plain: false,
@@ -242,6 +243,8 @@ struct Run {
     state: State,
     stopper: Stopper,
     is_quiet: bool,
+    /// Output that is lost: said in any case.
+    cut_off: Option<String>,
     /// Ours until the end.
     _claims: Vec<Claim>,
     /// What `state` has still to hear of.
@@ -308,7 +311,7 @@ impl Run {
                     beside.release(relay.read_end());
                 }
                 if let Some(error) = relay.failure() {
-                    self.watchers.undelivered(relay.stream(), &error);
+                    self.cut_off = Some(self.watchers.undelivered(relay.stream(), &error));
                 }
                 if let Some(why) = relay.defect() {
                     let lost = "output is delivered but not read";
@@ -452,6 +455,9 @@ impl Run {
         if !self.is_quiet && !words.is_empty() {
             let newline = if self.relays.mid_line() { "\n" } else { "" };
             say(format!("{newline}{words}"), SUMMARY);
+        } else if let Some(text) = &self.cut_off {
+            // The command may have ended well, and its caller would never know.
+            say(format!("gpuwatch: {text}\n"), SUMMARY);
         }
         if let Some(beside) = &self.beside {
             beside.dismiss();

@@ -11,7 +11,7 @@ use super::ask::{Answer, Asking};
 use super::{Placement, Unplaced, Watch};
 use crate::model::{GpuChoice, GpuWish, Inventory, Wait, duration_text};
 use crate::place::choose::{self, Standing};
-use crate::place::claims::{self, Claim, ClaimError, Claims, Line};
+use crate::place::claims::{self, Claim, ClaimError, Claimed, Claims, Line};
 use crate::place::holder::{claimant, holder};
 use crate::place::select::{self, Machine, Offer};
 use crate::place::visible::Device;
@@ -20,8 +20,11 @@ use crate::report::text::clean;
 use crate::supervise::request::Refused;
 use crate::supervise::say::say;
 
-/// How often it is looked again while GPUs are waited for.
+/// How often the driver is asked again while GPUs are waited for.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// How often claims and the line of those that wait are looked at meanwhile.
+const LOOK_AT_CLAIMS: Duration = Duration::from_millis(200);
 
 /// How long the line that says what is waited for may take.
 const SAYING: Duration = Duration::from_millis(200);
@@ -39,6 +42,8 @@ pub struct Chooser<'a> {
     pub claiming: bool,
     /// Whether waiting is said.
     pub quiet: bool,
+    /// The processes that we descend from.
+    pub above: BTreeSet<u32>,
 }
 
 impl Chooser<'_> {
@@ -60,7 +65,8 @@ impl Chooser<'_> {
             (Some(claims), _) => Some(claims.line_up().map_err(|e| self.refused(&e.to_string()))?),
         };
         let began = Instant::now();
-        let mut waited = false;
+        // What was waited for last: whose turn it was, and who claimed what.
+        let mut waited: Option<(bool, Vec<String>)> = None;
         loop {
             let (offer, standings) = self.offer(&answer, claims.as_ref())?;
             let ours = line.as_ref().is_none_or(Line::is_our_turn);
@@ -73,7 +79,7 @@ impl Chooser<'_> {
                 let mut placement =
                     self.placement(&devices, &offer, &answer.inventory, standings.len());
                 placement.claims = held;
-                if waited {
+                if waited.is_some() {
                     // One line of ours before the start is enough.
                     placement.said.clear();
                 }
@@ -93,13 +99,18 @@ impl Chooser<'_> {
                     return Err(self.refused(&format!("{why}, after waiting for {after}")));
                 }
                 Wait::For(limit) => limit.saturating_sub(began.elapsed()),
-                Wait::Always => LOOK_AGAIN * 2,
+                Wait::Always => LOOK_AGAIN,
             };
-            if !std::mem::replace(&mut waited, true) {
-                asking.keep_looking(LOOK_AGAIN);
+            if waited.is_none() {
                 self.say_waiting(&why);
             }
-            let until = Instant::now() + left.min(LOOK_AGAIN * 2);
+            let now = Some((ours, offer.claimed));
+            if waited != now {
+                // What the driver said before may be old.
+                asking.keep_looking(LOOK_AGAIN);
+                waited = now;
+            }
+            let until = Instant::now() + left.min(LOOK_AT_CLAIMS);
             if let Some(samples) = asking.next(until)? {
                 answer.samples = samples;
             }
@@ -130,6 +141,9 @@ impl Chooser<'_> {
             choose::standings(&answer.inventory, &answer.samples, &BTreeSet::new(), &who);
         let claimed = |device: &Device| {
             let claimed = claims?.claimed(&key(device, &answer.inventory))?;
+            if self.is_above(claimed) {
+                return None;
+            }
             Some(format!(
                 "{} is claimed by {}",
                 shown(device),
@@ -167,15 +181,24 @@ impl Chooser<'_> {
                 break;
             }
             if let Some(claims) = claims {
-                let taken = claims.take(&key(device, inventory));
-                let Some(claim) = taken.map_err(|e| self.refused(&e.to_string()))? else {
+                let key = key(device, inventory);
+                let taken = claims
+                    .take(&key)
+                    .map_err(|e| self.refused(&e.to_string()))?;
+                let is_given = || claims.claimed(&key).is_some_and(|by| self.is_above(by));
+                if taken.is_none() && !is_given() {
                     continue;
-                };
-                held.push(claim);
+                }
+                held.extend(taken);
             }
             devices.push(device.clone());
         }
         Ok((devices.len() == need).then_some((devices, held)))
+    }
+
+    /// A run around this one has it: its GPUs are ours, whether or not we were told of it.
+    fn is_above(&self, claimed: Claimed) -> bool {
+        claimed.pid.is_some_and(|pid| self.above.contains(&pid))
     }
 
     fn unavailable(offer: &Offer, ours: bool) -> String {
@@ -249,9 +272,14 @@ impl Chooser<'_> {
 
     /// `GPU 1 (Tesla T4) of 2 is free and chosen; GPU 0 is busy: python (pid 7) holds 6.0 GiB`
     fn chosen_text(devices: &[Device], offer: &Offer, inventory: &Inventory, all: usize) -> String {
-        let name = devices.first().and_then(Device::gpu).and_then(|gpu| {
+        let name = |device: &Device| {
+            let gpu = device.gpu()?;
             let info = inventory.gpus.iter().find(|g| g.index == gpu)?;
             info.name.clone()
+        };
+        let name = devices.first().and_then(name).filter(|first| {
+            let mut others = devices.iter().map(name);
+            others.all(|other| other.as_ref() == Some(first))
         });
         let many = devices.len() > 1;
         let names: Vec<String> = devices.iter().map(value).collect();

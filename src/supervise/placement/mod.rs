@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use crate::launch::signals::Arrivals;
 use crate::model::{GpuChoice, GpuWish, Inventory};
 use crate::nvml::protocol::FromHelper;
-use crate::place::claims::Claim;
+use crate::place::claims::{self, Claim};
 use crate::place::visible::{Device, visible};
 use crate::plan::env::Chosen;
 
@@ -112,6 +112,7 @@ pub fn place(
         given: given.as_deref(),
         claiming: !nested,
         quiet: request.quiet,
+        above: claims::above_us(),
     };
     let Some(beside) = beside else {
         return unanswered(&chooser, "its helper can't be started");
