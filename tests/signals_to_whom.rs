@@ -9,10 +9,12 @@
 
 mod support;
 
-use std::process::Command;
+use std::io::Read;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use support::{Listener, Sandbox, Terminal, for_each, group, kill, python, wait_until};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use support::{Listener, Live, Sandbox, Terminal, for_each, group, kill, python, wait_until};
 
 /// The process beside gpuwatch, once it shows whose it is.
 fn helper_of(gpuwatch: i32) -> i32 {
@@ -34,6 +36,14 @@ fn group_of(pid: i32) -> i32 {
 fn command_line(pid: i32) -> String {
     let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&bytes).replace('\0', " ")
+}
+
+/// Whether a signal waits in a process.
+fn waits(pid: i32, signal: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let mut lines = status.lines();
+    let mask = lines.find_map(|line| line.strip_prefix("ShdPnd:")).unwrap();
+    u64::from_str_radix(mask.trim(), 16).unwrap() & (1 << (signal - 1)) != 0
 }
 
 fn name(pid: i32) -> String {
@@ -160,10 +170,59 @@ fn a_group_that_was_stopped_and_of_which_only_we_were_continued_gets_signals_as_
         let before = listener.arrived().len();
         kill(to, libc::SIGUSR1);
         wait_until("it arrives", || listener.arrived().len() > before);
+        // Two of a kind that wait in one process are one, and the command may be first.
+        wait_until("we have it too", || !waits(pid, libc::SIGUSR1));
     }
     let (arrived, _) = listener.end();
     let usr1 = libc::SIGUSR1 as u8;
     assert_eq!(arrived, [libc::SIGCONT as u8, usr1, usr1, usr1]);
+}
+
+/// It stops itself while what it wrote before can't be delivered yet: so we are still about to
+/// stop with it when it is continued.
+const STOPS_UNHEARD: &str = "
+import os, signal
+os.write(1, bytes(100_000))
+os.kill(os.getpid(), signal.SIGTSTP)
+";
+
+#[test]
+fn a_job_that_was_continued_before_we_have_stopped_with_it_goes_on() {
+    let sandbox = Sandbox::new();
+    let job = sandbox.watched(&["-q"], &[python(), "-c", STOPS_UNHEARD]);
+    let mut command = job.own_group().command();
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    command.stdin(Stdio::null()).stdout(writer);
+    let mut live = Live::apart(&mut command);
+    drop(command); // and with it our copy of the pipe's writing end
+    let pid = live.pid();
+    wait_until("the command has stopped", || {
+        let mut others = group(pid).into_iter().filter(|one| *one != pid);
+        others.any(is_stopped)
+    });
+    kill(-pid, libc::SIGCONT);
+    let delivered = std::thread::spawn(move || {
+        wait_until("we have noticed", || !waits(pid, libc::SIGCONT));
+        reader.read_exact(&mut [0; 100_000]).unwrap();
+    });
+    // Where a busy machine made it too late, there is no stop after it either.
+    let ours = nix::unistd::Pid::from_raw(pid);
+    let look = WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    let mut next = WaitStatus::StillAlive;
+    wait_until("it ends", || {
+        let changes = WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED;
+        next = waitid(Id::Pid(ours), look | changes).unwrap();
+        next != WaitStatus::StillAlive
+    });
+    assert_eq!(next, WaitStatus::Exited(ours, 0));
+    assert!(live.wait().success());
+    delivered.join().unwrap();
+}
+
+fn is_stopped(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| rest.starts_with('T'))
 }
 
 /// Processor time that a process has used, in its clock's ticks (100 a second).

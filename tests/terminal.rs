@@ -183,10 +183,11 @@ fn in_the_background_it_is_never_stopped_on_its_own_account() {
     ] {
         shell.line(&format!("{command} &"));
         shell.prompt();
+        let before = shell.terminal.so_far().matches("Stopped").count();
         wait_until("it is stopped", || {
             shell.line("jobs");
             shell.prompt();
-            shell.terminal.so_far().matches("Stopped").count() > 0
+            shell.terminal.so_far().matches("Stopped").count() > before
         });
         shell.line("fg");
         shell.wait_for("shown\r\n");

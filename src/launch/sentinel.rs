@@ -33,8 +33,9 @@ const QUIT: u8 = b'q';
 /// its SIGTERM before a SIGPIPE.
 pub const KEEP_AFTER_DEATH: Duration = Duration::from_secs(1);
 
-/// How long a busy machine may keep the sentinel from taking a signal out.
-const CONSUMED_WITHIN: Duration = Duration::from_millis(100);
+/// How long a busy machine may keep the sentinel from taking a signal out: what is left there
+/// makes the next one of its kind look like one to the group.
+const CONSUMED_WITHIN: Duration = Duration::from_secs(1);
 
 /// How long the sentinel leaves the processor to the command's start, ms.
 const QUIET_FOR_MS: u8 = 20;
@@ -77,11 +78,13 @@ impl Sentinel {
         Ok(Arc::clone(&self.socket))
     }
 
-    /// Continues it, should somebody have stopped it with the whole group: a continuation of
-    /// us alone is one of it as well, or nothing would be taken out of it any more.
-    pub fn go_on(&self) {
+    /// Continues it where somebody has stopped it with the whole group: a continuation of
+    /// us alone is one of it as well, or nothing would be taken out of it any more. Whether
+    /// it was needed, and there is one to be taken out.
+    pub fn go_on(&self) -> bool {
+        let is_needed = fs::read_to_string(&self.status).is_ok_and(|status| stands_still(&status));
         // Gone is fine: there is nothing to continue.
-        let _ = signals::send(self.pid, libc::SIGCONT);
+        is_needed && signals::send(self.pid, libc::SIGCONT).is_ok()
     }
 
     /// Takes a signal that was seen here out again. Only before `become_helper`.
@@ -132,10 +135,13 @@ impl Sentinel {
         Ok(())
     }
 
-    /// Waits until this signal, which it was told to take out, is out; a moment at most.
+    /// Waits until this signal, which it was told to take out, is out; a moment at most, and
+    /// not for one that is stopped.
     pub fn wait_without(&self, signal: i32) {
         let until = Instant::now() + CONSUMED_WITHIN;
-        while self.has(signal) == Some(true) && Instant::now() < until {
+        let is_under_way =
+            |status: String| pending_in(&status, signal) == Some(true) && !stands_still(&status);
+        while fs::read_to_string(&self.status).is_ok_and(is_under_way) && Instant::now() < until {
             thread::sleep(Duration::from_micros(200));
         }
     }
@@ -152,6 +158,15 @@ impl Sentinel {
 fn pending_in(status: &str, signal: i32) -> Option<bool> {
     process::lives(status).then_some(())?;
     Some(process::mask_in(status, "ShdPnd")? & (1 << (signal - 1)) != 0)
+}
+
+/// Whether the process of this `/proc/PID/status` is stopped, or will be as soon as it runs.
+fn stands_still(status: &str) -> bool {
+    let is_stopped = status
+        .lines()
+        .find_map(|line| line.strip_prefix("State:"))
+        .is_some_and(|state| state.trim_start().starts_with(['T', 't']));
+    is_stopped || pending_in(status, libc::SIGSTOP) == Some(true)
 }
 
 /// The sentinel's own life.
@@ -252,6 +267,9 @@ mod tests {
         assert_eq!(pending_in(status, 1), Some(true));
         assert_eq!(pending_in(status, 2), Some(false));
         assert_eq!(pending_in("Name:\tx\nState:\tR (running)\n", 2), None);
+        let stopping = "Name:\tx\nState:\tR (running)\nShdPnd:\t0000000000040000\n";
+        let stopped = "Name:\tx\nState:\tT (stopped)\nShdPnd:\t0000000000000000\n";
+        assert!(stands_still(stopping) && stands_still(stopped) && !stands_still(status));
         let dead = "Name:\tx\nState:\tZ (zombie)\nShdPnd:\t0000000000000000\n";
         assert_eq!(pending_in(dead, 2), None);
     }

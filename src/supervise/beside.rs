@@ -41,8 +41,9 @@ impl Beside {
 
     /// We go on alone: so must it, and the signal that did it isn't one of the group's.
     pub fn go_on(&self) {
-        self.sentinel.go_on();
-        self.consume(libc::SIGCONT);
+        if self.sentinel.go_on() {
+            self.consume(libc::SIGCONT);
+        }
     }
 
     /// To poll for what it says.

@@ -17,7 +17,7 @@ use crate::launch::terminal::in_foreground;
 use crate::model::{Exit, Tap};
 use crate::place::claims::Claim;
 use crate::sys::defect::{caught, quiet, sentence};
-use crate::sys::signals::{Mask, suffer, take};
+use crate::sys::signals::{Mask, stop_if, take};
 use crate::sys::spawn::Unspawned;
 use crate::sys::{fault, process};
 
@@ -416,19 +416,7 @@ impl Run {
                     self.child.signal(libc::SIGWINCH);
                 }
             }
-            Action::Stop(signal) => {
-                // One that has ended is followed by nobody.
-                let beside = self.beside.as_deref().filter(|_| !self.child.has_ended());
-                beside.inspect(|b| b.stopping(self.child.pid()));
-                self.relays.settle();
-                self.relays.mirror();
-                let since = Instant::now();
-                suffer(signal);
-                self.stopper.was_stopped(since.elapsed());
-                beside.inspect(|b| b.going_on());
-                // Somebody has continued us, perhaps in a window of another size.
-                self.relays.copy_sizes();
-            }
+            Action::Stop(signal) => self.stop(signal),
             Action::Cancelling | Action::Log(_) if self.is_plain => {}
             Action::Cancelling => self.watchers.cancelling(),
             Action::Asked => self.stopper.asked(),
@@ -448,6 +436,33 @@ impl Run {
             // Taken out before.
             Action::Leave(_) => {}
         }
+    }
+
+    /// Stops as the child was stopped, unless it goes on by now: whoever has continued the job
+    /// won't do it again. A relay may have been stopped before us, and the shell have noticed.
+    fn stop(&mut self, signal: i32) {
+        let (main, lives) = (self.child.pid(), !self.child.has_ended());
+        // One that has ended is followed by nobody.
+        let beside = self.beside.clone().filter(|_| lives);
+        beside.as_ref().inspect(|b| b.stopping(main));
+        self.relays.settle();
+        self.relays.mirror();
+        // A stop signal takes away a continuation that waits, which may be the child's as well.
+        if Mask::pending().has(libc::SIGCONT)
+            && let Some(continued) = self.place(libc::SIGCONT)
+        {
+            for action in self.state.handle(continued) {
+                self.carry_out(action);
+            }
+        }
+        let since = Instant::now();
+        stop_if(signal, || {
+            !lives || process::is_stopped(main) != Some(false)
+        });
+        self.stopper.was_stopped(since.elapsed());
+        beside.inspect(|b| b.going_on());
+        // Somebody has continued us, perhaps in a window of another size.
+        self.relays.copy_sizes();
     }
 
     fn take_leave(&self) {

@@ -143,13 +143,16 @@ pub fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
+/// Whether this process is stopped. None where that can't be read: perhaps it is gone.
+pub fn is_stopped(pid: u32) -> Option<bool> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let state = stat[stat.rfind(')')? + 1..].trim_start();
+    Some(state.starts_with(['T', 't']))
+}
+
 /// Continues our parent if this sibling of ours is no longer stopped (or gone).
 pub fn continue_with(sibling: u32) {
-    let stopped = std::fs::read_to_string(format!("/proc/{sibling}/stat")).is_ok_and(|stat| {
-        stat.rfind(')')
-            .is_some_and(|end| stat[end + 1..].trim_start().starts_with(['T', 't']))
-    });
-    if !stopped {
+    if is_stopped(sibling) != Some(true) {
         // SAFETY: getppid takes nothing; a parent that is gone has left us to a reaper, which
         // a continuation doesn't harm.
         let parent = unsafe { libc::getppid() };

@@ -242,6 +242,29 @@ pub fn suffer(signal: i32) {
     old.set();
 }
 
+/// Stops the calling process by this signal, as long as that `is_due`, which is asked when the
+/// signal waits behind the mask: who was continued before is told so by what is asked, and a
+/// continuation after it takes the signal away. Other stop signals that wait go with it.
+pub fn stop_if(signal: i32, is_due: impl FnOnce() -> bool) {
+    // It can't wait: asked a moment too early is the best that there is.
+    if signal == libc::SIGSTOP {
+        if is_due() {
+            suffer(signal);
+        }
+        return;
+    }
+    let old = Mask::current();
+    old.with(signal).set();
+    // SAFETY: raise takes a number.
+    unsafe { libc::raise(signal) };
+    if is_due() {
+        old.without(signal).set();
+    } else {
+        consume(signal);
+    }
+    old.set();
+}
+
 /// Dies of this signal the way the child did, without leaving a core of ours behind. Returns
 /// if that is impossible (as PID 1, whose default actions the kernel leaves out).
 pub fn die_of(signal: i32) {
