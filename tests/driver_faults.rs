@@ -147,7 +147,7 @@ fn a_hang_in_the_middle_is_said_once_and_signals_go_on() {
     let silent = nvml_states(&sandbox.record());
     let since = silent.last().unwrap()["elapsed_s"].as_f64().unwrap();
     wait_until("it lasts", || {
-        let rows = samples_so_far(&sandbox.record());
+        let rows = sandbox.record().samples_so_far();
         rows.last().is_some_and(|row| elapsed(row) > since + 5.0)
     });
     live.signal(libc::SIGTERM);
@@ -186,20 +186,12 @@ fn rows_with_use(sandbox: &Sandbox, count: usize) -> bool {
     let records = Record::all_in(&sandbox.runs());
     records.iter().any(|r| {
         r.folder.join("samples.csv").exists()
-            && samples_so_far(r)
+            && r.samples_so_far()
                 .iter()
                 .filter(|row| !row["gpu_util_pct"].is_empty())
                 .count()
                 >= count
     })
-}
-
-/// The rows of a file that is being written: its last line may be half there.
-fn samples_so_far(record: &Record) -> Vec<Row> {
-    let text = record.text("samples.csv");
-    let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
-    let mut reader = csv::Reader::from_reader(whole.as_bytes());
-    reader.deserialize().map(|row| row.unwrap()).collect()
 }
 
 #[test]
@@ -222,15 +214,15 @@ fn one_gpu_lost_and_back_leaves_a_gap_in_its_rows_alone() {
             .count()
     };
     wait_until("the loss is an event", || changes("lost") > 0);
-    let lost_at = samples_so_far(&sandbox.record()).len();
+    let lost_at = sandbox.record().samples_so_far().len();
     wait_until("the other goes on", || {
-        samples_so_far(&sandbox.record()).len() > lost_at + 6
+        sandbox.record().samples_so_far().len() > lost_at + 6
     });
     driver.set(&json!({"gpus": gpus}));
     wait_until("it is back", || changes("recovered") > 0);
-    let back_at = samples_so_far(&sandbox.record()).len();
+    let back_at = sandbox.record().samples_so_far().len();
     wait_until("it is sampled again", || {
-        samples_so_far(&sandbox.record()).len() > back_at + 6
+        sandbox.record().samples_so_far().len() > back_at + 6
     });
     std::fs::write(sandbox.path("end"), "").unwrap();
     let ended = live.end();
@@ -270,7 +262,7 @@ fn an_older_driver_lacks_functions_and_the_rest_is_read() {
     wait_until("power is sampled", || {
         Record::all_in(&sandbox.runs()).iter().any(|r| {
             r.folder.join("samples.csv").exists()
-                && samples_so_far(r).iter().any(|row| row["power_w"] == "123")
+                && r.samples_so_far().iter().any(|row| row["power_w"] == "123")
         })
     });
     std::fs::write(sandbox.path("end"), "").unwrap();

@@ -20,7 +20,7 @@ use super::plausible::{
 };
 use super::processes::{self, Read};
 use super::quirks::{Quirks, Told};
-use crate::model::{GpuProcess, GpuSample, Reading, Throttle, Why};
+use crate::model::{GpuInfo, GpuProcess, GpuSample, Reading, Throttle, Why};
 use crate::sys::nvml_raw::{self, ProcessList, RawProcess};
 
 /// Ticks for which a reading that isn't supported isn't asked for again.
@@ -80,13 +80,36 @@ impl<T> Kept<T> {
     }
 }
 
+/// What calls are made on.
+struct Handles<'n> {
+    gpu: Device<'n>,
+    /// A MIG device, where one is read.
+    part: Option<Device<'n>>,
+}
+
+impl<'n> Handles<'n> {
+    /// The device that tells this column of what is read. A MIG device is as hot as its GPU,
+    /// runs at its clock and is counted by it; how much of the GPU's power, energy and
+    /// traffic is this part's nobody says.
+    fn of(&self, column: Column) -> Option<&Device<'n>> {
+        let Some(part) = &self.part else {
+            return Some(&self.gpu);
+        };
+        match column {
+            Column::Temperature | Column::Clock | Column::Throttle | Column::Gpm => Some(&self.gpu),
+            Column::Power | Column::PowerLimit | Column::Energy | Column::Pcie => None,
+            _ => Some(part),
+        }
+    }
+}
+
 /// Reads one GPU, tick after tick.
 pub struct Gauge<'n> {
     desk: &'n Desk,
     nvml: &'n Nvml,
-    index: u32,
+    info: GpuInfo,
     quirks: Quirks,
-    device: Option<Device<'n>>,
+    device: Option<Handles<'n>>,
     /// Set when a call of this tick found the GPU gone: the rest of the tick needn't ask.
     gone: Option<Why>,
     tick: u64,
@@ -107,12 +130,12 @@ pub struct Gauge<'n> {
 }
 
 impl<'n> Gauge<'n> {
-    /// A gauge of this GPU; nothing is read yet.
-    pub fn new(desk: &'n Desk, nvml: &'n Nvml, index: u32, quirks: Quirks) -> Self {
+    /// A gauge of this GPU or MIG device; nothing is read yet.
+    pub fn new(desk: &'n Desk, nvml: &'n Nvml, device: &GpuInfo, quirks: Quirks) -> Self {
         Self {
             desk,
             nvml,
-            index,
+            info: device.clone(),
             quirks,
             device: None,
             gone: None,
@@ -132,9 +155,14 @@ impl<'n> Gauge<'n> {
         }
     }
 
-    /// NVML's index of its GPU.
-    pub fn index(&self) -> u32 {
-        self.index
+    /// What it reads.
+    pub fn watched(&self) -> GpuInfo {
+        self.info.clone()
+    }
+
+    /// The driver has reported memory errors: the next look counts them.
+    pub fn count_errors_now(&mut self) {
+        self.ecc.at = None;
     }
 
     /// One look.
@@ -144,7 +172,8 @@ impl<'n> Gauge<'n> {
         self.gone = None;
         self.open();
         let mut sample = GpuSample {
-            index: self.index,
+            index: self.info.index,
+            mig: self.info.mig().map(str::to_owned),
             ..GpuSample::default()
         };
         self.read_device(now, &mut sample);
@@ -169,16 +198,37 @@ impl<'n> Gauge<'n> {
         if self.device.is_some() {
             return;
         }
-        let (nvml, index) = (self.nvml, self.index);
+        let (nvml, index) = (self.nvml, self.info.index);
         let found = self
             .desk
             .during("nvmlDeviceGetHandleByIndex_v2", Some(index), || {
                 nvml.device_by_index(index)
             });
-        match found {
-            Ok(device) => self.device = Some(device),
+        match found.and_then(|gpu| self.part(gpu)) {
+            Ok(handles) => self.device = Some(handles),
+            // A MIG device that was taken away: its GPU is as well as ever.
+            Err(NvmlError::NotFound) => self.gone = Some(Why::Lost),
             Err(error) => self.gone = Some(why(&error)),
         }
+    }
+
+    /// The handle of the MIG device that is read, if one is.
+    fn part(&self, gpu: Device<'n>) -> Result<Handles<'n>, NvmlError> {
+        let Some(instance) = self.info.instance else {
+            return Ok(Handles { gpu, part: None });
+        };
+        let call = "nvmlDeviceGetMigDeviceHandleByIndex";
+        let part = self.desk.during(call, Some(self.info.index), || {
+            let part = gpu.mig_device_by_index(instance.place)?;
+            // Another one may have been made in its place.
+            if Some(part.uuid()?) == self.info.uuid {
+                Ok(part)
+            } else {
+                Err(NvmlError::NotFound)
+            }
+        })?;
+        let part = Some(part);
+        Ok(Handles { gpu, part })
     }
 
     /// Asks for one reading, unless it is known to be unsupported or the GPU is gone.
@@ -194,10 +244,13 @@ impl<'n> Gauge<'n> {
         if self.tick < self.respite[column as usize] {
             return Reading::Missing(Why::NotSupported);
         }
-        let Some(device) = &self.device else {
+        let Some(handles) = &self.device else {
             return Reading::Missing(Why::NotYet);
         };
-        match self.desk.during(call, Some(self.index), || f(device)) {
+        let Some(device) = handles.of(column) else {
+            return Reading::Missing(Why::NotSupported);
+        };
+        match self.desk.during(call, Some(self.info.index), || f(device)) {
             Ok(value) => Reading::Value(value),
             Err(error) => {
                 let why = why(&error);
@@ -279,8 +332,9 @@ impl<'n> Gauge<'n> {
     fn read_activity(&mut self, now: Instant, sample: &mut GpuSample) {
         if self.gpm.is_due(now) || self.gone.is_some() {
             let (nvml, mut gpm) = (self.nvml, std::mem::take(&mut self.gpm));
+            let part = self.info.instance.map(|i| i.gi);
             let found = self.ask(Column::Gpm, "nvmlGpmSampleGet", |d| {
-                gpm.sample(nvml, d, now)
+                gpm.sample(nvml, d, part, now)
             });
             match found {
                 Reading::Value(None) => {}
@@ -351,7 +405,12 @@ impl<'n> Gauge<'n> {
             }
         });
         (self.v3, self.room) = (v3, room);
-        read
+        let Some(part) = self.info.instance else {
+            return read;
+        };
+        // Whatever the list of a MIG device has, what is on another one isn't on this.
+        let here = |p: &RawProcess| p.instance.0 == u32::MAX || p.instance == (part.gi, part.ci);
+        read.map(|list| list.into_iter().filter(here).collect())
     }
 
     fn read_processes(&mut self, now: Instant, total: Option<u64>) -> Reading<Vec<GpuProcess>> {

@@ -16,6 +16,7 @@ mod gpm;
 pub mod health;
 pub mod helper;
 mod inventory;
+pub mod pci;
 mod plausible;
 mod processes;
 pub mod protocol;

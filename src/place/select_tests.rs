@@ -38,7 +38,7 @@ fn held(wish: &GpuWish, allowed: Option<&str>, claimed: &[u32]) -> Result<Offer,
     let (inventory, samples) = machine();
     let standings: Vec<Standing> = (0..3)
         .map(|gpu| Standing {
-            gpu,
+            device: Device::Gpu(gpu),
             busy: (gpu == 1).then(|| "GPU 1 is busy".to_owned()),
         })
         .collect();

@@ -85,6 +85,7 @@ pub fn unread(gpu: &GpuInfo) -> GpuSample {
     }
     GpuSample {
         index: gpu.index,
+        mig: gpu.mig().map(str::to_owned),
         util_pct: missing(),
         mem_util_pct: missing(),
         mem_used_mib: missing(),

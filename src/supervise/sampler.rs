@@ -220,7 +220,7 @@ impl Sampler {
             FromHelper::Inventory(inventory) => self.meet(inventory),
             FromHelper::Tick { gpus, .. } => {
                 // A look that was ordered before the run knew what to watch isn't its sample.
-                let ours = |g: &GpuSample| self.watched.iter().any(|w| w.index == g.index);
+                let ours = |g: &GpuSample| self.watched.iter().any(|w| g.is_of(w));
                 if !self.watched.is_empty() && gpus.iter().all(ours) {
                     self.ticking = true;
                     self.last_tick = Instant::now();
@@ -250,16 +250,9 @@ impl Sampler {
 
     /// What there is, and so what to watch.
     fn meet(&mut self, inventory: Inventory) {
-        let indices = self.setup.watch.resolve(&inventory);
-        let watched: Vec<GpuInfo> = inventory
-            .gpus
-            .iter()
-            .filter(|g| indices.contains(&g.index))
-            .cloned()
-            .collect();
+        let watched = self.setup.watch.resolve(&inventory);
         if let (Some(beside), false) = (&self.setup.beside, watched.is_empty()) {
-            let gpus = watched.iter().map(|g| g.index).collect();
-            beside.watch(Watched::These(gpus), self.setup.interval);
+            beside.watch(Watched::of(&watched), self.setup.interval);
         }
         if watched.is_empty() && !std::mem::replace(&mut self.setup.said_unwatched, true) {
             self.problem(unwatched(&self.setup.watch));
@@ -403,13 +396,15 @@ impl Sampler {
 
     fn tell(&self, stamp: &Stamp, events: Vec<Event>) {
         for event in events {
-            if let Event::Gpu {
-                gpu,
-                change: GpuChange::Lost,
-                ..
-            } = &event
-            {
-                self.problem(format!("GPU {gpu} was lost after {:.0} s", stamp.elapsed_s));
+            if let Event::Gpu { gpu, change, .. } = &event {
+                let at = stamp.elapsed_s;
+                match change {
+                    GpuChange::Lost => self.problem(format!("GPU {gpu} was lost after {at:.0} s")),
+                    GpuChange::Unavailable => self.problem(format!(
+                        "nothing could be read of GPU {gpu} after {at:.0} s"
+                    )),
+                    _ => {}
+                }
             }
             self.setup.desk.event(stamp.clone(), event);
         }
@@ -423,8 +418,7 @@ impl Sampler {
     fn last_look(&mut self) {
         let before = self.last;
         if let (true, Some(beside)) = (self.ticking, self.setup.beside.clone()) {
-            let gpus = self.watched.iter().map(|g| g.index).collect();
-            beside.watch(Watched::These(gpus), self.setup.interval);
+            beside.watch(Watched::of(&self.watched), self.setup.interval);
             let until = Instant::now() + LAST_LOOK;
             while self.last == before && Instant::now() < until {
                 self.wait_for_helper(until);

@@ -9,6 +9,7 @@
 mod faults;
 mod gpus;
 mod harness;
+mod mig;
 mod readings;
 mod sentinel;
 #[path = "../support/mod.rs"]

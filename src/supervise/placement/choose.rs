@@ -10,11 +10,11 @@ use nix::unistd::{Uid, User};
 use super::ask::{Answer, Asking};
 use super::{Placement, Unplaced, Watch};
 use crate::model::{GpuChoice, GpuWish, Inventory, Wait, duration_text};
-use crate::place::choose::{self, Standing};
+use crate::place::choose;
 use crate::place::claims::{self, Claim, ClaimError, Claims, Line};
 use crate::place::holder::{claimant, holder};
 use crate::place::select::{self, Machine, Offer};
-use crate::place::visible::Device;
+use crate::place::visible::{Device, all};
 use crate::plan::env::Chosen;
 use crate::report::text::clean;
 use crate::supervise::request::Refused;
@@ -62,7 +62,7 @@ impl Chooser<'_> {
         let began = Instant::now();
         let mut waited = false;
         loop {
-            let (offer, standings) = self.offer(&answer, claims.as_ref())?;
+            let offer = self.offer(&answer, claims.as_ref())?;
             let ours = line.as_ref().is_none_or(Line::is_our_turn);
             let taken = if ours {
                 self.take(&offer, &answer.inventory, claims.as_ref())?
@@ -70,8 +70,12 @@ impl Chooser<'_> {
                 None
             };
             if let Some((devices, held)) = taken {
-                let mut placement =
-                    self.placement(&devices, &offer, &answer.inventory, standings.len());
+                let mut placement = self.placement(
+                    &devices,
+                    &offer,
+                    &answer.inventory,
+                    all(&answer.inventory).len(),
+                );
                 placement.claims = held;
                 if waited {
                     // One line of ours before the start is enough.
@@ -121,18 +125,14 @@ impl Chooser<'_> {
         }
     }
 
-    fn offer(
-        &self,
-        answer: &Answer,
-        claims: Option<&Claims>,
-    ) -> Result<(Offer, Vec<Standing>), Unplaced> {
+    fn offer(&self, answer: &Answer, claims: Option<&Claims>) -> Result<Offer, Unplaced> {
         let standings =
             choose::standings(&answer.inventory, &answer.samples, &BTreeSet::new(), &who);
         let claimed = |device: &Device| {
             let claimed = claims?.claimed(&key(device, &answer.inventory))?;
             Some(format!(
                 "{} is claimed by {}",
-                shown(device),
+                device.shown(),
                 claimed.pid.map_or_else(
                     || "a run that can't be seen from here".to_owned(),
                     claimant_text
@@ -146,8 +146,7 @@ impl Chooser<'_> {
             allowed: self.given,
             claimed: &claimed,
         };
-        let offer = select::offer(self.wish, &machine).map_err(|why| self.refused(&why))?;
-        Ok((offer, standings))
+        select::offer(self.wish, &machine).map_err(|why| self.refused(&why))
     }
 
     /// Takes what is needed of what fits; None: that isn't enough, and nothing is taken.
@@ -237,8 +236,7 @@ impl Chooser<'_> {
         inventory: &Inventory,
         all: usize,
     ) -> Placement {
-        let gpus: BTreeSet<u32> = devices.iter().filter_map(Device::gpu).collect();
-        let mut placement = Placement::watching(Watch::These(gpus.into_iter().collect()));
+        let mut placement = Placement::watching(Watch::These(devices.to_vec()));
         placement.chosen = Some(chosen(devices, inventory, self.wish));
         placement
             .said
@@ -248,15 +246,17 @@ impl Chooser<'_> {
 
     /// `GPU 1 (Tesla T4) of 2 is free and chosen; GPU 0 is busy: python (pid 7) holds 6.0 GiB`
     fn chosen_text(devices: &[Device], offer: &Offer, inventory: &Inventory, all: usize) -> String {
-        let name = devices.first().and_then(Device::gpu).and_then(|gpu| {
-            let info = inventory.gpus.iter().find(|g| g.index == gpu)?;
-            info.name.clone()
-        });
+        let first = devices.first().and_then(|device| device.info(inventory));
+        let name = first.and_then(|info| info.name.clone());
         let many = devices.len() > 1;
         let names: Vec<String> = devices.iter().map(value).collect();
         let mut text = format!(
-            "{} {}{} of {all} {} {}",
-            if many { "GPUs" } else { "GPU" },
+            "{}{}{} of {all} {} {}",
+            match devices.first() {
+                Some(Device::Mig { .. }) => "",
+                _ if many => "GPUs ",
+                _ => "GPU ",
+            },
             names.join(","),
             name.map_or_else(String::new, |name| format!(" ({name})")),
             if many { "are" } else { "is" },
@@ -311,19 +311,10 @@ fn claimant_text(pid: u32) -> String {
 
 /// How a device is called among the claims.
 fn key(device: &Device, inventory: &Inventory) -> String {
-    match device {
-        Device::Mig { name, .. } => name.clone(),
-        Device::Gpu(index) => {
-            let info = inventory.gpus.iter().find(|gpu| gpu.index == *index);
-            info.map_or_else(|| format!("index-{index}"), claims::key)
-        }
-    }
-}
-
-fn shown(device: &Device) -> String {
-    match device {
-        Device::Gpu(index) => format!("GPU {index}"),
-        Device::Mig { name, .. } => name.clone(),
+    match (device.info(inventory), device) {
+        (Some(info), _) => claims::key(info),
+        (None, Device::Mig { name, .. }) => name.clone(),
+        (None, Device::Gpu(index)) => format!("index-{index}"),
     }
 }
 
@@ -338,10 +329,7 @@ fn value(device: &Device) -> String {
 fn chosen(devices: &[Device], inventory: &Inventory, wish: &GpuWish) -> Chosen {
     let uuid = |device: &Device| match device {
         Device::Mig { name, .. } => Some(name.clone()),
-        Device::Gpu(index) => {
-            let info = inventory.gpus.iter().find(|gpu| gpu.index == *index);
-            info.and_then(|gpu| gpu.uuid.clone())
-        }
+        Device::Gpu(_) => device.info(inventory)?.uuid.clone(),
     };
     let uuids: Option<Vec<String>> = devices.iter().map(uuid).collect();
     let values: Vec<String> = devices.iter().map(value).collect();
