@@ -61,6 +61,9 @@ pub struct GpuProcess {
     pub sm_pct: Reading<f64>,
     /// True for a compute process, false for a graphics one (a desktop's).
     pub compute: bool,
+    /// An MPS server, whose clients' work and memory may be listed as its own.
+    #[serde(default)]
+    pub mps_server: bool,
 }
 
 /// One GPU at one tick. Everything is the device's, except the processes.

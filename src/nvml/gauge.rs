@@ -3,6 +3,7 @@
 //! Runs on the NVML thread. Owns which calls are made how often, and what each failure
 //! means: every reading is a value or the reason why there is none.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nvml_wrapper::enum_wrappers::device::{Clock, EccCounter, MemoryError, TemperatureSensor};
@@ -15,6 +16,7 @@ use nvml_wrapper::{Device, Nvml};
 
 use super::desk::Desk;
 use super::gpm::Gpm;
+use super::known::{Doubt, Known};
 use super::plausible::{
     FASTEST, HOTTEST, MOST_W, PcieCounters, activity, believable, count, mib, rate, why, within,
 };
@@ -125,6 +127,7 @@ pub struct Gauge<'n> {
     processes: Kept<Vec<GpuProcess>>,
     pcie: Option<PcieCounters>,
     sampled_us: u64,
+    known: Known,
     gpm: Gpm<'n>,
     activity: [Reading<f64>; 3],
 }
@@ -150,6 +153,7 @@ impl<'n> Gauge<'n> {
             processes: Kept::default(),
             pcie: None,
             sampled_us: 0,
+            known: Known::default(),
             gpm: Gpm::default(),
             activity: Default::default(),
         }
@@ -415,9 +419,7 @@ impl<'n> Gauge<'n> {
 
     fn read_processes(&mut self, now: Instant, total: Option<u64>) -> Reading<Vec<GpuProcess>> {
         if self.quirks.told < Told::Lists {
-            return Reading::Missing(Why::Failed(
-                "this driver lists processes by the host's PIDs".to_owned(),
-            ));
+            return Reading::Missing(Why::HostPids);
         }
         let compute = self.list(
             Column::Compute,
@@ -447,6 +449,19 @@ impl<'n> Gauge<'n> {
             self.mps.keep(now, list);
         }
         compute.extend(self.mps.reading.value().into_iter().flatten());
+        let graphics = self.graphics.reading.value().into_iter().flatten();
+        let pids: BTreeSet<u32> = compute.iter().chain(graphics).map(|p| p.pid).collect();
+        if self.quirks.namespaced {
+            match self.known.doubt(&pids) {
+                Some(Doubt::Settled) => {
+                    self.quirks.told = Told::Nothing;
+                    return Reading::Missing(Why::HostPids);
+                }
+                Some(Doubt::Once) => return Reading::Missing(Why::NotYet),
+                None => {}
+            }
+        }
+        self.known.look(&pids);
         self.describe(&compute, total)
     }
 
@@ -459,9 +474,7 @@ impl<'n> Gauge<'n> {
         };
         let nvml = self.nvml;
         let samples = if self.quirks.told < Told::Everything {
-            Reading::Missing(Why::Failed(
-                "this driver samples processes by the host's PIDs".to_owned(),
-            ))
+            Reading::Missing(Why::HostPids)
         } else if compute.is_empty() {
             Reading::Value(Vec::new())
         } else {
@@ -477,6 +490,7 @@ impl<'n> Gauge<'n> {
             graphics: self.graphics.reading.value().map_or(&[], Vec::as_slice),
             samples: samples.clone().map(|_| taken),
             total,
+            servers: &self.known.servers,
         };
         Reading::Value(processes::processes(&read, &usage, self.quirks))
     }

@@ -318,6 +318,7 @@ mod tests {
             mem_mib: Reading::Missing(Why::NotSupported),
             sm_pct: Reading::Value(0.0),
             compute: true,
+            mps_server: false,
         }]);
         let events = health.hear(&tick(vec![wsl]));
         assert_eq!(said(&events), ["nvml/0/job_mem_mib Failed NotSupported"]);

@@ -16,6 +16,7 @@ mod gpm;
 pub mod health;
 pub mod helper;
 mod inventory;
+mod known;
 pub mod pci;
 mod plausible;
 mod processes;

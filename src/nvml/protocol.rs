@@ -131,6 +131,7 @@ mod tests {
                 mem_mib: Reading::Missing(Why::Failed("odd".into())),
                 sm_pct: Reading::Value(12.5),
                 compute: true,
+                mps_server: false,
             }]),
             ..GpuSample::default()
         };

@@ -116,6 +116,7 @@ mod tests {
             mem_mib: Reading::Value(mib),
             sm_pct: Reading::Value(0.0),
             compute: true,
+            mps_server: false,
         }
     }
 

@@ -45,8 +45,7 @@ impl Ledger {
     /// Takes in who holds what. Returns how well the job can be told from others, where that
     /// has changed.
     pub fn attribute(&mut self, gpus: &[GpuSample], job: &BTreeSet<u32>) -> Option<String> {
-        // A moment without an answer says nothing about who is there.
-        if gpus.iter().any(|gpu| gpu.processes.value().is_none()) {
+        if !gpus.iter().all(|gpu| attribute::is_settled(&gpu.processes)) {
             return None;
         }
         self.held.clear();
@@ -124,6 +123,7 @@ mod tests {
             mem_mib,
             sm_pct: Reading::Value(0.0),
             compute: true,
+            mps_server: false,
         };
         GpuSample {
             processes: Reading::Value(vec![process]),
