@@ -16,6 +16,7 @@ use nvml_wrapper::{Device, Nvml};
 
 use super::desk::Desk;
 use super::gpm::Gpm;
+use super::handles::{Column, Handles};
 use super::known::{Doubt, Known};
 use super::plausible::{
     FASTEST, HOTTEST, MOST_W, PcieCounters, activity, believable, count, mib, rate, why, within,
@@ -34,26 +35,6 @@ const SLOW_EVERY: Duration = Duration::from_millis(9_950);
 /// How far back the first look at process utilisation reaches.
 const FIRST_SPAN_US: u64 = 2_000_000;
 const MIB: f64 = 1024.0 * 1024.0;
-
-/// Readings that may be unsupported one by one.
-#[derive(Clone, Copy, Debug)]
-enum Column {
-    Utilisation,
-    Memory,
-    Temperature,
-    Power,
-    PowerLimit,
-    Energy,
-    Clock,
-    Throttle,
-    Pcie,
-    Ecc,
-    Compute,
-    Graphics,
-    Mps,
-    Usage,
-    Gpm,
-}
 
 /// Something read now and then, and used in between.
 #[derive(Debug)]
@@ -79,29 +60,6 @@ impl<T> Kept<T> {
     fn keep(&mut self, now: Instant, reading: Reading<T>) {
         self.reading = reading;
         self.at = Some(now);
-    }
-}
-
-/// What calls are made on.
-struct Handles<'n> {
-    gpu: Device<'n>,
-    /// A MIG device, where one is read.
-    part: Option<Device<'n>>,
-}
-
-impl<'n> Handles<'n> {
-    /// The device that tells this column of what is read. A MIG device is as hot as its GPU,
-    /// runs at its clock and is counted by it; how much of the GPU's power, energy and
-    /// traffic is this part's nobody says.
-    fn of(&self, column: Column) -> Option<&Device<'n>> {
-        let Some(part) = &self.part else {
-            return Some(&self.gpu);
-        };
-        match column {
-            Column::Temperature | Column::Clock | Column::Throttle | Column::Gpm => Some(&self.gpu),
-            Column::Power | Column::PowerLimit | Column::Energy | Column::Pcie => None,
-            _ => Some(part),
-        }
     }
 }
 

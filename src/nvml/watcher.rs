@@ -4,6 +4,7 @@
 
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
@@ -13,6 +14,7 @@ use super::alarms::{Alarm, Alarms};
 use super::desk::{Desk, Watch};
 use super::gauge::Gauge;
 use super::inventory;
+use super::pci;
 use super::protocol::{FromHelper, Watched};
 use super::quirks::{Quirks, quirks};
 use crate::model::{GpuInfo, Inventory};
@@ -21,6 +23,8 @@ use crate::model::{GpuInfo, Inventory};
 const HOST_PID_NAMESPACE: &str = "pid:[4026531836]";
 /// The fastest that GPUs are looked at, whatever is ordered.
 const FASTEST: Duration = Duration::from_millis(20);
+/// How often sleeping GPUs are looked at.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Speaks NVML until the process ends. Says why if it can't.
 pub fn run(desk: &Desk) {
@@ -34,6 +38,7 @@ pub fn run(desk: &Desk) {
 }
 
 fn speak(desk: &Desk) -> Result<(), String> {
+    let_sleep(desk);
     // Never closed: shutting NVML down can hang and has bugs of its own, and the process
     // ends without it.
     let nvml = ManuallyDrop::new(inventory::open(desk)?);
@@ -43,6 +48,13 @@ fn speak(desk: &Desk) -> Result<(), String> {
     desk.say(&FromHelper::Inventory(inventory.clone()));
     tick_for_ever(desk, &nvml, &inventory, quirks);
     Ok(())
+}
+
+/// A laptop's GPU that sleeps would be woken by NVML, and kept awake. So as long as all of them
+/// sleep, which says that nobody uses one, and nobody asks for readings, there is no NVML.
+fn let_sleep(desk: &Desk) {
+    let asleep = || pci::all_asleep(&pci::nvidia_gpus(Path::new(pci::DEVICES)));
+    while asleep() && desk.wait(0, Some(Instant::now() + LOOK_AGAIN)).number == 0 {}
 }
 
 /// Whether our PIDs differ from those that the driver in the host's kernel sees.

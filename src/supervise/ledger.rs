@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{GpuInfo, GpuSample, Reading, Why};
+use crate::model::{Event, GpuChange, GpuInfo, GpuSample, Reading, Why};
 use crate::nvml::attribute;
 
 /// The counters of a GPU when they were first read: they don't start at zero.
@@ -10,6 +10,8 @@ use crate::nvml::attribute;
 struct Baseline {
     energy_j: Option<f64>,
     ecc: Option<u64>,
+    /// Errors since then that were told of.
+    told: u64,
 }
 
 /// The book.
@@ -40,6 +42,20 @@ impl Ledger {
                 .clone()
                 .map(|now| now.saturating_sub(ecc)),
         )
+    }
+
+    /// Memory errors since the last look, as an event: the driver doesn't report them everywhere.
+    pub fn errors(&mut self, gpu: &GpuSample, since_start: &Reading<u64>) -> Option<Event> {
+        let now = since_start.get()?;
+        let base = self.baselines.get_mut(&gpu.index)?;
+        (now > base.told).then(|| {
+            base.told = now;
+            Event::Gpu {
+                gpu: gpu.label(),
+                change: GpuChange::Ecc,
+                code: Some(now),
+            }
+        })
     }
 
     /// Takes in who holds what. Returns how well the job can be told from others, where that

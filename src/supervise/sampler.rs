@@ -300,6 +300,11 @@ impl Sampler {
             .iter()
             .map(|gpu| self.ledger.since_start(gpu))
             .collect();
+        let errors: Vec<Event> = gpus
+            .iter()
+            .zip(&bases)
+            .filter_map(|(gpu, base)| self.ledger.errors(gpu, &base.1))
+            .collect();
         let sample = Sample {
             stamp: self.setup.clock.at(self.last),
             job_mem_mib: shares.iter().map(|s| s.mem_mib.clone()).collect(),
@@ -330,6 +335,7 @@ impl Sampler {
                 n: n as u64,
             });
         }
+        events.extend(errors);
         events.extend(host.event());
         events.extend(self.drift.look());
         events.extend(self.blocked_reader());

@@ -10,7 +10,10 @@ mod faults;
 mod gpus;
 mod harness;
 mod mig;
+mod missing;
 mod readings;
+mod real;
 mod sentinel;
 #[path = "../support/mod.rs"]
 mod support;
+mod who;
