@@ -392,13 +392,12 @@ fn one_lost_then_all_failing_then_all_back_is_one_event_each() {
         phases.dedup();
         assert_eq!(phases, [util, "", util], "GPU {gpu}");
     }
-    let readings = record.events_of("source");
-    assert!(
-        readings
-            .iter()
-            .all(|e| e["name"] == "nvml" || e["state"] == "ok"),
-        "none a reading: {readings:?}"
-    );
+    let failed = record.events_of("source");
+    let failed: Vec<_> = failed
+        .iter()
+        .filter(|e| e["why"] != "NotSupported")
+        .collect();
+    assert!(failed.is_empty(), "none a reading: {failed:?}");
 }
 
 #[test]

@@ -139,6 +139,7 @@ impl<'n> Gauge<'n> {
             ..GpuSample::default()
         };
         self.read_device(now, &mut sample);
+        self.gone = self.gone.take().or_else(|| nothing_works(&sample));
         self.read_slow(now, &mut sample);
         self.read_activity(now, &mut sample);
         let total = sample.mem_total_mib.get().map(|mib| (mib * MIB) as u64);
@@ -452,6 +453,23 @@ impl<'n> Gauge<'n> {
         };
         Reading::Value(processes::processes(&read, &usage, self.quirks))
     }
+}
+
+/// Why none of what is read at each tick could be read: then what was read earlier isn't true
+/// any more either. Being unsupported is no such reason.
+fn nothing_works(sample: &GpuSample) -> Option<Why> {
+    let readings = [
+        &sample.util_pct,
+        &sample.mem_used_mib,
+        &sample.temp_c,
+        &sample.power_w,
+        &sample.energy_total_j,
+        &sample.sm_clock_mhz,
+    ];
+    let failed = |why: &&Why| matches!(why, Why::Failed(_) | Why::NoPermission | Why::TimedOut);
+    let none = sample.throttle.why().is_some() && readings.iter().all(|r| r.why().is_some());
+    let mut whys = readings.iter().filter_map(|r| r.why());
+    whys.find(failed).filter(|_| none).cloned()
 }
 
 /// Microseconds since 1970: the clock of process-utilisation samples.
