@@ -83,9 +83,10 @@ impl Health {
         let away = away(&columns);
         let change = match (self.away.get(&label), away) {
             // Lost before: that nothing else can be read either is no news.
-            (None, None) | (Some(GpuChange::Lost), Some(_)) => None,
+            (None, None)
+            | (Some(GpuChange::Lost), Some(_))
+            | (Some(_), Some(GpuChange::Unavailable)) => None,
             (Some(_), None) => Some(GpuChange::Recovered),
-            (Some(_), Some(GpuChange::Unavailable)) => None,
             (_, Some(change)) => Some(change),
         };
         if let Some(change) = change {

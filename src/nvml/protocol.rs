@@ -161,6 +161,10 @@ mod tests {
         ] {
             there_and_back(&message);
         }
+    }
+
+    #[test]
+    fn every_order_survives_the_socket() {
         for message in [
             ToHelper::Watch {
                 gpus: Watched::All,

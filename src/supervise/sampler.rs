@@ -27,6 +27,7 @@ use super::follow::Follower;
 use super::ledger::{self, Ledger};
 use super::placement::Watch;
 use super::progress::Progress;
+use super::revival::Revival;
 
 /// How long the last look may wait for the helper.
 const LAST_LOOK: Duration = Duration::from_millis(150);
@@ -91,6 +92,7 @@ pub struct Sampler {
     drift: Drift,
     watched: Vec<GpuInfo>,
     ledger: Ledger,
+    revival: Revival,
     /// Whether ticks are to be expected from the helper.
     ticking: bool,
     last: Instant,
@@ -115,6 +117,7 @@ impl Sampler {
             drift: Drift::default(),
             watched: Vec::new(),
             ledger: Ledger::default(),
+            revival: Revival::default(),
             ticking: false,
             last: Instant::now(),
             last_tick: Instant::now(),
@@ -137,6 +140,7 @@ impl Sampler {
         }
         while !self.wait(self.next_due()) {
             self.receive();
+            self.revive();
             if Instant::now() >= self.next_due() {
                 self.overdue();
             }
@@ -206,10 +210,40 @@ impl Sampler {
                 self.hear(message);
             }
         } else {
-            self.setup.beside = None;
+            beside.forget_helper();
             self.ticking = false;
             let events = self.health.gone();
             self.tell(&self.setup.clock.now(), events);
+            if !self.revival.after_death(Instant::now()) {
+                let at = self.setup.clock.elapsed_s(Instant::now());
+                self.problem(format!(
+                    "the process that reads the GPUs ended again after {at:.0} s, and none is watched since"
+                ));
+            }
+        }
+    }
+
+    /// Starts the successor of a helper that died, when it is time.
+    fn revive(&mut self) {
+        let Some(beside) = self.setup.beside.clone() else {
+            return;
+        };
+        if !self.revival.is_due(Instant::now()) {
+            return;
+        }
+        let mut own = self
+            .setup
+            .own
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match beside.new_helper() {
+            Ok(child) => {
+                own.push(child.id());
+                self.revival.born(child);
+            }
+            Err(_) => {
+                self.revival.after_death(Instant::now());
+            }
         }
     }
 
@@ -255,7 +289,7 @@ impl Sampler {
             beside.watch(Watched::of(&watched), self.setup.interval);
         }
         if watched.is_empty() && !std::mem::replace(&mut self.setup.said_unwatched, true) {
-            self.problem(unwatched(&self.setup.watch));
+            self.problem(self.setup.watch.why_none());
         }
         self.watched.clone_from(&watched);
         self.setup
@@ -312,29 +346,12 @@ impl Sampler {
             energy_j: bases.iter().map(|b| b.0.clone()).collect(),
             ecc_uncorrected: bases.into_iter().map(|b| b.1).collect(),
             gpus,
-            job: job.sample,
+            job: job.sample.clone(),
             host: host.sample.clone(),
             out_bytes: self.setup.relays.iter().map(|r| r.bytes()).sum(),
             progress: self.setup.progress.now(),
         };
-        let mut events: Vec<Event> = job
-            .changes
-            .iter()
-            .take(MOST_CHANGES)
-            .cloned()
-            .map(Event::from)
-            .collect();
-        if let Some(n) = job
-            .changes
-            .len()
-            .checked_sub(MOST_CHANGES)
-            .filter(|n| *n > 0)
-        {
-            events.push(Event::Dropped {
-                what: "process events".to_owned(),
-                n: n as u64,
-            });
-        }
+        let mut events = job.events(MOST_CHANGES);
         events.extend(errors);
         events.extend(host.event());
         events.extend(self.drift.look());
@@ -458,14 +475,4 @@ impl Sampler {
             })
             .collect()
     }
-}
-
-/// Why no GPU is watched although the driver answers.
-fn unwatched(watch: &Watch) -> String {
-    let why = match watch {
-        Watch::Shown(Some(value)) if value.is_empty() => "CUDA_VISIBLE_DEVICES is empty".to_owned(),
-        Watch::Shown(Some(value)) => format!("CUDA_VISIBLE_DEVICES={value} shows none"),
-        _ => "the driver shows none".to_owned(),
-    };
-    format!("no GPU is watched: {why}")
 }

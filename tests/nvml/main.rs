@@ -14,6 +14,7 @@ mod missing;
 mod readings;
 mod real;
 mod sentinel;
+mod successor;
 #[path = "../support/mod.rs"]
 mod support;
 mod who;

@@ -17,7 +17,7 @@ while not os.path.exists('end'):
 ";
 
 /// Runs it under these words before gpuwatch until the rows are like this; the record.
-fn watched(scenario: &Value, under: &[&str], like: impl Fn(&[Row]) -> bool) -> Seen {
+fn watched(scenario: &Value, under: &[&str], wanted: impl Fn(&[Row]) -> bool) -> Seen {
     let driver = FakeDriver::new(scenario);
     let sandbox = Sandbox::new();
     let job = sandbox
@@ -34,7 +34,7 @@ fn watched(scenario: &Value, under: &[&str], like: impl Fn(&[Row]) -> bool) -> S
             .filter(|r| r.folder.join("samples.csv").exists());
         begun.flat_map(Record::samples_so_far).collect()
     };
-    wait_until("the rows are so", || like(&rows()));
+    wait_until("the rows are so", || wanted(&rows()));
     std::fs::write(sandbox.path("end"), "").unwrap();
     live.end().assert_ok();
     let record = sandbox.record();

@@ -39,6 +39,18 @@ impl Watch {
         let watched = |info: &&GpuInfo| devices.contains(&Device::from(*info));
         inventory.devices().filter(watched).cloned().collect()
     }
+
+    /// Why no GPU is watched although the driver answers.
+    pub fn why_none(&self) -> String {
+        let why = match self {
+            Self::Shown(Some(value)) if value.is_empty() => {
+                "CUDA_VISIBLE_DEVICES is empty".to_owned()
+            }
+            Self::Shown(Some(value)) => format!("CUDA_VISIBLE_DEVICES={value} shows none"),
+            _ => "the driver shows none".to_owned(),
+        };
+        format!("no GPU is watched: {why}")
+    }
 }
 
 /// The decision.
