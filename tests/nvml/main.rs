@@ -6,6 +6,7 @@
     reason = "a test may fail where it stands"
 )]
 
+mod asleep;
 mod faults;
 mod gpus;
 mod harness;
