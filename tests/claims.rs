@@ -283,7 +283,7 @@ fn what_can_not_be_had_is_refused_in_one_line() {
         (&["--gpus", "id:7"], "there is no GPU 7: there are 0, 1"),
         (
             &["--gpus", "id:GPU-aa"],
-            "GPU-aa fits GPUs 0 and 1: write more of it",
+            "GPU-aa fits GPU 0 and GPU 1: write more of it",
         ),
         (&["--gpus", "id:GPU-zz"], "there is no device GPU-zz"),
         (&["--gpus", "0,1"], "write id:0,1"),

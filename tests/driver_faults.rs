@@ -147,7 +147,7 @@ fn a_hang_in_the_middle_is_said_once_and_signals_go_on() {
     let silent = nvml_states(&sandbox.record());
     let since = silent.last().unwrap()["elapsed_s"].as_f64().unwrap();
     wait_until("it lasts", || {
-        let rows = samples_so_far(&sandbox.record());
+        let rows = sandbox.record().samples_so_far();
         rows.last().is_some_and(|row| elapsed(row) > since + 5.0)
     });
     live.signal(libc::SIGTERM);
@@ -186,20 +186,12 @@ fn rows_with_use(sandbox: &Sandbox, count: usize) -> bool {
     let records = Record::all_in(&sandbox.runs());
     records.iter().any(|r| {
         r.folder.join("samples.csv").exists()
-            && samples_so_far(r)
+            && r.samples_so_far()
                 .iter()
                 .filter(|row| !row["gpu_util_pct"].is_empty())
                 .count()
                 >= count
     })
-}
-
-/// The rows of a file that is being written: its last line may be half there.
-fn samples_so_far(record: &Record) -> Vec<Row> {
-    let text = record.text("samples.csv");
-    let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
-    let mut reader = csv::Reader::from_reader(whole.as_bytes());
-    reader.deserialize().map(|row| row.unwrap()).collect()
 }
 
 #[test]
@@ -222,15 +214,15 @@ fn one_gpu_lost_and_back_leaves_a_gap_in_its_rows_alone() {
             .count()
     };
     wait_until("the loss is an event", || changes("lost") > 0);
-    let lost_at = samples_so_far(&sandbox.record()).len();
+    let lost_at = sandbox.record().samples_so_far().len();
     wait_until("the other goes on", || {
-        samples_so_far(&sandbox.record()).len() > lost_at + 6
+        sandbox.record().samples_so_far().len() > lost_at + 6
     });
     driver.set(&json!({"gpus": gpus}));
     wait_until("it is back", || changes("recovered") > 0);
-    let back_at = samples_so_far(&sandbox.record()).len();
+    let back_at = sandbox.record().samples_so_far().len();
     wait_until("it is sampled again", || {
-        samples_so_far(&sandbox.record()).len() > back_at + 6
+        sandbox.record().samples_so_far().len() > back_at + 6
     });
     std::fs::write(sandbox.path("end"), "").unwrap();
     let ended = live.end();
@@ -270,7 +262,7 @@ fn an_older_driver_lacks_functions_and_the_rest_is_read() {
     wait_until("power is sampled", || {
         Record::all_in(&sandbox.runs()).iter().any(|r| {
             r.folder.join("samples.csv").exists()
-                && samples_so_far(r).iter().any(|row| row["power_w"] == "123")
+                && r.samples_so_far().iter().any(|row| row["power_w"] == "123")
         })
     });
     std::fs::write(sandbox.path("end"), "").unwrap();
@@ -344,4 +336,115 @@ fn readings_that_the_device_lacks_are_empty() {
             .count();
         assert_eq!(said, 1, "{name}: {:?}", record.events_of("source"));
     }
+}
+
+/// What was told of GPUs: which, and how they changed.
+fn changes(record: &Record) -> Vec<(Value, Value, Value)> {
+    let events = record.events_of("gpu");
+    let told = |e: &Value| (e["gpu"].clone(), e["change"].clone(), e["code"].clone());
+    events.iter().map(told).collect()
+}
+
+#[test]
+fn one_lost_then_all_failing_then_all_back_is_one_event_each() {
+    let sandbox = Sandbox::new();
+    let gpus = json!([{"util": 30}, {"util": 60}]);
+    let driver = FakeDriver::new(&json!({"gpus": gpus}));
+    let live = sandbox
+        .watched(&["--interval", "100ms"], &["sh", "-c", STEADY])
+        .with(&driver)
+        .start();
+    live.wait_for_out("up");
+    wait_until("both are sampled", || rows_with_use(&sandbox, 6));
+    let one = json!({"call": "nvmlDevice*", "gpu": 1, "code": 15});
+    let all = json!({"call": "nvmlDevice*", "code": 999});
+    let told = |n: usize| changes(&sandbox.record()).len() >= n;
+    let rows = || sandbox.record().samples_so_far().len();
+    let go_on = |what: &str| {
+        let before = rows();
+        wait_until(what, || rows() > before + 8);
+    };
+    driver.set(&json!({"gpus": gpus, "faults": [one]}));
+    wait_until("the loss is told", || told(1));
+    go_on("the healthy one's rows go on");
+    driver.set(&json!({"gpus": gpus, "faults": [all]}));
+    wait_until("that nothing can be read is told", || told(2));
+    go_on("rows go on");
+    driver.set(&json!({"gpus": gpus}));
+    wait_until("both returns are told", || told(4));
+    go_on("both are sampled again");
+    std::fs::write(sandbox.path("end"), "").unwrap();
+    assert_eq!(live.end().code(), Some(5));
+    let record = sandbox.record();
+    let mut told: Vec<_> = changes(&record)
+        .into_iter()
+        .map(|(gpu, change, _)| format!("{gpu} {}", change.as_str().unwrap()))
+        .collect();
+    told[2..].sort();
+    assert_eq!(
+        told,
+        ["1 lost", "0 unavailable", "0 recovered", "1 recovered"]
+    );
+    let samples = record.samples();
+    for (gpu, util) in [("0", "30"), ("1", "60")] {
+        let rows = samples.iter().filter(|r| r["gpu"] == gpu);
+        let mut phases: Vec<_> = rows.map(|r| r["gpu_util_pct"].clone()).collect();
+        phases.dedup();
+        assert_eq!(phases, [util, "", util], "GPU {gpu}");
+    }
+    let failed = record.events_of("source");
+    let failed: Vec<_> = failed
+        .iter()
+        .filter(|e| e["why"] != "NotSupported")
+        .collect();
+    assert!(failed.is_empty(), "none a reading: {failed:?}");
+}
+
+#[test]
+fn xids_and_memory_errors_are_events_as_they_happen() {
+    // With events of the driver's, and without, where the counter tells (every ten seconds).
+    for_each(&[true, false], |supported| {
+        let sandbox = Sandbox::new();
+        let mut scenario = json!({"gpus": [{"ecc_uncorrected": 150}]});
+        if !supported {
+            scenario["gpus"][0]["event_types"] = json!(0);
+        }
+        let driver = FakeDriver::new(&scenario);
+        let live = sandbox
+            .watched(&["--interval", "100ms"], &["sh", "-c", STEADY])
+            .with(&driver)
+            .start();
+        live.wait_for_out("up");
+        wait_until("errors are counted", || {
+            let records = Record::all_in(&sandbox.runs());
+            records.iter().any(|r| {
+                r.folder.join("samples.csv").exists()
+                    && r.samples_so_far()
+                        .iter()
+                        .any(|r| r["ecc_uncorrected"] == "0")
+            })
+        });
+        scenario["gpus"][0]["ecc_uncorrected"] = json!(153);
+        scenario["events"] = json!([{"gpu": 0}, {"gpu": 0, "xid": 48}]);
+        driver.set(&scenario);
+        let ecc = (json!(0), json!("ecc"), json!(3));
+        wait_until("they are an event", || {
+            changes(&sandbox.record()).contains(&ecc)
+        });
+        std::fs::write(sandbox.path("end"), "").unwrap();
+        assert_eq!(live.end().code(), Some(5));
+        let record = sandbox.record();
+        let told = changes(&record);
+        let xid = (json!(0), json!("xid"), json!(48));
+        assert_eq!(told.iter().filter(|e| **e == ecc).count(), 1, "{told:?}");
+        assert_eq!(told.contains(&xid), *supported, "{told:?}");
+        let last = record.samples().pop().unwrap();
+        assert_eq!(last["ecc_uncorrected"], "3", "since the start");
+        let findings = record.events_of("finding");
+        assert!(
+            findings
+                .iter()
+                .any(|f| f["name"] == "hardware" && f["cause"] == "ecc")
+        );
+    });
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns the catalogue of XIDs (NVIDIA's, via gpud; DETECTION section 4).
 
-use crate::model::{Event, GpuChange, Logged, Sample, Severity};
+use crate::model::{Event, GpuChange, GpuSample, Logged, Sample, Severity};
 
 use super::finding::{Book, Claim, Evidence};
 
@@ -51,10 +51,7 @@ impl Hardware {
             }
             if now > self.ecc[i] {
                 self.ecc[i] = now;
-                let gpu = sample
-                    .gpus
-                    .get(i)
-                    .map_or(String::new(), |g| g.index.to_string());
+                let gpu = sample.gpus.get(i).map_or(String::new(), GpuSample::label);
                 errors(sample.stamp.elapsed_s, &gpu, Some(now), book);
             }
         }

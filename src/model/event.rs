@@ -64,7 +64,7 @@ pub enum GpuChange {
     Xid,
     /// Uncorrectable errors were counted (`code`: how many).
     Ecc,
-    /// It may not be opened.
+    /// Nothing can be read of it: it may not be opened, or every call fails.
     Unavailable,
 }
 

@@ -34,7 +34,7 @@ pub use event::{
     AlertState, Event, FindingState, GpuChange, Logged, ProcessChange, ProgressChange, Severity,
     SourceState,
 };
-pub use inventory::{GpuInfo, Inventory};
+pub use inventory::{GpuInfo, Instance, Inventory};
 pub use mark::{Mark, Metric, Phase, Stream};
 pub use mem_limit::MemLimit;
 pub use outcome::{Exit, Outcome, RunState, Verdict};

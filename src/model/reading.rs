@@ -14,6 +14,10 @@ pub enum Why {
     NotSupported,
     /// It exists, but not for this user.
     NoPermission,
+    /// Told by PIDs of another namespace, the host's, of which nothing here is known.
+    HostPids,
+    /// An MPS server holds it for its clients, and doesn't say how much for which.
+    Mps,
     /// The device fell off the bus or is no longer there.
     Lost,
     /// The answer didn't come in time.
@@ -30,6 +34,8 @@ impl fmt::Display for Why {
             Self::NotYet => "not read yet",
             Self::NotSupported => "NotSupported",
             Self::NoPermission => "NoPermission",
+            Self::HostPids => "told by the host's PIDs",
+            Self::Mps => "an MPS server holds it for its clients",
             Self::Lost => "GPU is lost",
             Self::TimedOut => "no answer in time",
             Self::Garbage => "an impossible value",

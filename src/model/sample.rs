@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Metric, Reading, Stamp};
+use super::{GpuInfo, Metric, Reading, Stamp};
 
 /// Why the clocks are held back, as the driver's bit field says.
 ///
@@ -61,6 +61,9 @@ pub struct GpuProcess {
     pub sm_pct: Reading<f64>,
     /// True for a compute process, false for a graphics one (a desktop's).
     pub compute: bool,
+    /// An MPS server, whose clients' work and memory may be listed as its own.
+    #[serde(default)]
+    pub mps_server: bool,
 }
 
 /// One GPU at one tick. Everything is the device's, except the processes.
@@ -68,6 +71,9 @@ pub struct GpuProcess {
 pub struct GpuSample {
     /// NVML's index.
     pub index: u32,
+    /// The MIG device on it that this is about, by its UUID; None: the whole GPU.
+    #[serde(default)]
+    pub mig: Option<String>,
     /// Percent of the driver's sample window in which a kernel ran.
     pub util_pct: Reading<f64>,
     /// Percent of the window in which device memory was read or written.
@@ -100,6 +106,18 @@ pub struct GpuSample {
     pub dram_active_pct: Reading<f64>,
     /// Who is on it; missing where the list couldn't be read (an empty list is "nobody").
     pub processes: Reading<Vec<GpuProcess>>,
+}
+
+impl GpuSample {
+    /// What it is called in the record: `MIG-<uuid>`, or NVML's index.
+    pub fn label(&self) -> String {
+        super::inventory::label(self.index, self.mig.as_deref())
+    }
+
+    /// Whether it is this device's.
+    pub fn is_of(&self, device: &GpuInfo) -> bool {
+        self.index == device.index && self.mig.as_deref() == device.mig()
+    }
 }
 
 /// The job's processes at one tick: rates are since the last one.

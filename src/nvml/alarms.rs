@@ -1,45 +1,73 @@
-//! XIDs: what the driver reports by itself when something goes wrong on a GPU.
+//! XIDs and memory errors: what the driver reports by itself when something goes wrong on a GPU.
 //!
 //! Runs on the NVML thread. Owns the event set, which is asked without waiting.
 
 use nvml_wrapper::bitmasks::event::EventTypes;
-use nvml_wrapper::enums::event::XidError;
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, EventSet, Nvml};
 
 use super::desk::Desk;
-use crate::sys::nvml_raw::same_device;
+use crate::model::GpuInfo;
+use crate::sys::nvml_raw::{RawEvent, next_event};
 
-/// XIDs taken at one tick at most: a GPU that dies can report them without end.
+/// Events taken at one tick at most: a GPU that dies can report them without end.
 const MOST: usize = 16;
-/// What NVML says for an XID that it doesn't know (`XidError::Unknown`).
-const UNKNOWN_XID: u64 = 999;
+/// No MIG instance.
+const NO_INSTANCE: u32 = u32::MAX;
 
-/// Listens for the XIDs of some GPUs.
+/// What was reported.
+pub enum Alarm {
+    /// An XID.
+    Xid {
+        /// NVML's index.
+        gpu: u32,
+        /// The MIG device that is watched on it.
+        mig: Option<String>,
+        /// Its number.
+        code: u64,
+    },
+    /// Memory errors that can't be corrected: it is time to count them.
+    Ecc {
+        /// NVML's index.
+        gpu: u32,
+    },
+}
+
+/// Listens for what some GPUs report.
 pub struct Alarms<'n> {
     desk: &'n Desk,
-    devices: Vec<(u32, Device<'n>)>,
+    nvml: &'n Nvml,
+    devices: Vec<(GpuInfo, Device<'n>, EventTypes)>,
     set: Option<EventSet<'n>>,
 }
 
 impl<'n> Alarms<'n> {
-    /// Listens to these GPUs, as far as they support it.
-    pub fn new(desk: &'n Desk, nvml: &'n Nvml, gpus: &[u32]) -> Self {
-        let mut devices: Vec<_> = gpus
-            .iter()
-            .filter_map(|&index| Some((index, able(desk, nvml, index)?)))
+    /// Listens to these devices, as far as they support it.
+    pub fn new(desk: &'n Desk, nvml: &'n Nvml, watched: Vec<GpuInfo>) -> Self {
+        let mut devices: Vec<_> = watched
+            .into_iter()
+            .filter_map(|info| {
+                let (device, types) = able(desk, nvml, info.index)?;
+                Some((info, device, types))
+            })
             .collect();
-        loop {
+        let set = loop {
             match register(desk, nvml, &devices) {
-                Ok(set) => return Self { desk, devices, set },
+                Ok(set) => break set,
                 // The set is gone with the GPU that refused: again without it.
                 Err(place) => drop(devices.remove(place)),
             }
+        };
+        Self {
+            desk,
+            nvml,
+            devices,
+            set,
         }
     }
 
-    /// The XIDs since the last time, with the GPU that each is about.
-    pub fn take(&self) -> Vec<(u32, u64)> {
+    /// What was reported since the last time.
+    pub fn take(&self) -> Vec<Alarm> {
         let Some(set) = &self.set else {
             return Vec::new();
         };
@@ -47,29 +75,38 @@ impl<'n> Alarms<'n> {
         for _ in 0..MOST {
             let event = self
                 .desk
-                .during("nvmlEventSetWait_v2", None, || set.wait(0));
+                .during("nvmlEventSetWait_v2", None, || next_event(self.nvml, set));
             let Ok(event) = event else {
                 break;
             };
-            // By its handle: a GPU that just died can't be asked for its index.
-            let known = self.devices.iter();
-            let gpu = known
-                .filter(|(_, d)| same_device(d, &event.device))
-                .map(|(index, _)| *index)
-                .next();
-            let xid = match event.event_data {
-                Some(XidError::Value(xid)) => xid,
-                Some(XidError::Unknown) => UNKNOWN_XID,
-                None => continue,
-            };
-            taken.extend(gpu.map(|gpu| (gpu, xid)));
+            taken.extend(self.alarm(&event));
         }
         taken
     }
+
+    fn alarm(&self, event: &RawEvent) -> Option<Alarm> {
+        let mut devices = self.devices.iter();
+        let (info, ..) = devices.find(|(info, device, _)| {
+            // What happens in another part of the GPU isn't ours; what names none is everybody's.
+            let part = info.instance.map(|i| i.gi);
+            event.is_of(device)
+                && (event.instance.0 == NO_INSTANCE || part.is_none_or(|gi| gi == event.instance.0))
+        })?;
+        let kind = EventTypes::from_bits_truncate(event.kind);
+        if kind.contains(EventTypes::CRITICAL_XID_ERROR) {
+            return Some(Alarm::Xid {
+                gpu: info.index,
+                mig: info.mig().map(str::to_owned),
+                code: event.data,
+            });
+        }
+        kind.contains(EventTypes::DOUBLE_BIT_ECC_ERROR)
+            .then_some(Alarm::Ecc { gpu: info.index })
+    }
 }
 
-/// The GPU, if it reports XIDs.
-fn able<'n>(desk: &Desk, nvml: &'n Nvml, index: u32) -> Option<Device<'n>> {
+/// The GPU and what of interest it reports, if anything.
+fn able<'n>(desk: &Desk, nvml: &'n Nvml, index: u32) -> Option<(Device<'n>, EventTypes)> {
     let gpu = Some(index);
     let device = desk
         .during("nvmlDeviceGetHandleByIndex_v2", gpu, || {
@@ -79,9 +116,9 @@ fn able<'n>(desk: &Desk, nvml: &'n Nvml, index: u32) -> Option<Device<'n>> {
     let types = desk.during("nvmlDeviceGetSupportedEventTypes", gpu, || {
         device.supported_event_types()
     });
-    types
-        .is_ok_and(|t| t.contains(EventTypes::CRITICAL_XID_ERROR))
-        .then_some(device)
+    let wanted = EventTypes::CRITICAL_XID_ERROR | EventTypes::DOUBLE_BIT_ECC_ERROR;
+    let types = types.ok()? & wanted;
+    (!types.is_empty()).then_some((device, types))
 }
 
 /// A set for all of them (None where there is nothing to listen to), or the place of the
@@ -89,7 +126,7 @@ fn able<'n>(desk: &Desk, nvml: &'n Nvml, index: u32) -> Option<Device<'n>> {
 fn register<'n>(
     desk: &Desk,
     nvml: &'n Nvml,
-    devices: &[(u32, Device<'n>)],
+    devices: &[(GpuInfo, Device<'n>, EventTypes)],
 ) -> Result<Option<EventSet<'n>>, usize> {
     if devices.is_empty() {
         return Ok(None);
@@ -99,9 +136,9 @@ fn register<'n>(
     let Ok(mut set) = created else {
         return Ok(None);
     };
-    for (place, (index, device)) in devices.iter().enumerate() {
-        let registered = desk.during("nvmlDeviceRegisterEvents", Some(*index), || {
-            device.register_events(EventTypes::CRITICAL_XID_ERROR, set)
+    for (place, (info, device, types)) in devices.iter().enumerate() {
+        let registered = desk.during("nvmlDeviceRegisterEvents", Some(info.index), || {
+            device.register_events(*types, set)
         });
         set = registered.map_err(|_| place)?;
     }

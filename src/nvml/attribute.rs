@@ -18,6 +18,18 @@ pub struct Share {
 
 /// The share of the processes `job` in what was read of a GPU.
 pub fn share(sample: &GpuSample, job: &BTreeSet<u32>) -> Share {
+    let list = sample.processes.value().map_or(&[][..], Vec::as_slice);
+    if list.iter().any(|p| p.mps_server && !job.contains(&p.pid)) {
+        // Memory that a client is listed with is its own; none listed may be with the server.
+        let mem_mib = sum(&sample.processes, job, |p| &p.mem_mib);
+        return Share {
+            mem_mib: match mem_mib {
+                Reading::Value(mib) if mib <= 0.0 => Reading::Missing(Why::Mps),
+                other => other,
+            },
+            sm_pct: Reading::Missing(Why::Mps),
+        };
+    }
     Share {
         mem_mib: sum(&sample.processes, job, |p| &p.mem_mib),
         // Several processes' samples may add up to more than there is.
@@ -59,6 +71,16 @@ pub fn attribution(samples: &[GpuSample], job: &BTreeSet<u32>) -> Option<String>
     })
 }
 
+/// Whether it is settled that the processes on a GPU aren't told. Otherwise a moment without an
+/// answer says nothing about who is there.
+pub fn is_settled(processes: &Reading<Vec<GpuProcess>>) -> bool {
+    use Why::{HostPids, NoPermission, NotSupported};
+    matches!(
+        processes,
+        Reading::Value(_) | Reading::Missing(HostPids | NoPermission | NotSupported)
+    )
+}
+
 /// From best to worst.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Attribution {
@@ -73,18 +95,24 @@ fn of_one(sample: &GpuSample, job: &BTreeSet<u32>) -> Attribution {
         Reading::Missing(why) => {
             return Attribution::Unknown(format!(
                 "who is on GPU {} isn't told ({})",
-                sample.index,
+                sample.label(),
                 because(why)
             ));
         }
     };
+    if share(sample, job).mem_mib == Reading::Missing(Why::Mps) {
+        return Attribution::Unknown(format!(
+            "an MPS server on GPU {} holds its clients' memory",
+            sample.label()
+        ));
+    }
     let (ours, others): (Vec<_>, Vec<_>) = list.iter().partition(|p| job.contains(&p.pid));
     let Some(why) = ours.iter().find_map(|p| p.mem_mib.why()) else {
         return Attribution::Exact;
     };
     let said = format!(
         "memory per process isn't told on GPU {} ({})",
-        sample.index,
+        sample.label(),
         because(why)
     );
     if others.iter().any(|p| p.compute) {
@@ -112,6 +140,7 @@ mod tests {
             mem_mib,
             sm_pct: Reading::Value(sm),
             compute: true,
+            mps_server: false,
         }
     }
 
@@ -157,6 +186,30 @@ mod tests {
         list[1].mem_mib = Reading::Missing(Why::NotSupported);
         let part = share(&gpu(Reading::Value(list)), &ours());
         assert_eq!(part.mem_mib, Reading::Missing(Why::NotSupported));
+    }
+
+    #[test]
+    fn what_an_mps_server_holds_may_be_the_jobs() {
+        let server = GpuProcess {
+            mps_server: true,
+            ..process(9, Reading::Value(5000.0), 80.0)
+        };
+        let missing = Reading::Missing(Why::Mps);
+        let alone = gpu(Reading::Value(vec![server.clone()]));
+        let found = share(&alone, &ours());
+        assert_eq!((&found.mem_mib, &found.sm_pct), (&missing, &missing));
+        assert_eq!(
+            attribution(&[alone], &ours()).as_deref(),
+            Some("unknown: an MPS server on GPU 1 holds its clients' memory")
+        );
+        let client = process(1, Reading::Value(700.0), 0.0);
+        let listed = gpu(Reading::Value(vec![client, server]));
+        let found = share(&listed, &ours());
+        assert_eq!(
+            (found.mem_mib, found.sm_pct),
+            (Reading::Value(700.0), missing)
+        );
+        assert_eq!(attribution(&[listed], &ours()).as_deref(), Some("exact"));
     }
 
     #[test]

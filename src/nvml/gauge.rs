@@ -3,6 +3,7 @@
 //! Runs on the NVML thread. Owns which calls are made how often, and what each failure
 //! means: every reading is a value or the reason why there is none.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nvml_wrapper::enum_wrappers::device::{Clock, EccCounter, MemoryError, TemperatureSensor};
@@ -15,12 +16,14 @@ use nvml_wrapper::{Device, Nvml};
 
 use super::desk::Desk;
 use super::gpm::Gpm;
+use super::handles::{Column, Handles};
+use super::known::{Doubt, Known};
 use super::plausible::{
     FASTEST, HOTTEST, MOST_W, PcieCounters, activity, believable, count, mib, rate, why, within,
 };
 use super::processes::{self, Read};
 use super::quirks::{Quirks, Told};
-use crate::model::{GpuProcess, GpuSample, Reading, Throttle, Why};
+use crate::model::{GpuInfo, GpuProcess, GpuSample, Reading, Throttle, Why};
 use crate::sys::nvml_raw::{self, ProcessList, RawProcess};
 
 /// Ticks for which a reading that isn't supported isn't asked for again.
@@ -32,26 +35,6 @@ const SLOW_EVERY: Duration = Duration::from_millis(9_950);
 /// How far back the first look at process utilisation reaches.
 const FIRST_SPAN_US: u64 = 2_000_000;
 const MIB: f64 = 1024.0 * 1024.0;
-
-/// Readings that may be unsupported one by one.
-#[derive(Clone, Copy, Debug)]
-enum Column {
-    Utilisation,
-    Memory,
-    Temperature,
-    Power,
-    PowerLimit,
-    Energy,
-    Clock,
-    Throttle,
-    Pcie,
-    Ecc,
-    Compute,
-    Graphics,
-    Mps,
-    Usage,
-    Gpm,
-}
 
 /// Something read now and then, and used in between.
 #[derive(Debug)]
@@ -84,9 +67,9 @@ impl<T> Kept<T> {
 pub struct Gauge<'n> {
     desk: &'n Desk,
     nvml: &'n Nvml,
-    index: u32,
+    info: GpuInfo,
     quirks: Quirks,
-    device: Option<Device<'n>>,
+    device: Option<Handles<'n>>,
     /// Set when a call of this tick found the GPU gone: the rest of the tick needn't ask.
     gone: Option<Why>,
     tick: u64,
@@ -102,17 +85,18 @@ pub struct Gauge<'n> {
     processes: Kept<Vec<GpuProcess>>,
     pcie: Option<PcieCounters>,
     sampled_us: u64,
+    known: Known,
     gpm: Gpm<'n>,
     activity: [Reading<f64>; 3],
 }
 
 impl<'n> Gauge<'n> {
-    /// A gauge of this GPU; nothing is read yet.
-    pub fn new(desk: &'n Desk, nvml: &'n Nvml, index: u32, quirks: Quirks) -> Self {
+    /// A gauge of this GPU or MIG device; nothing is read yet.
+    pub fn new(desk: &'n Desk, nvml: &'n Nvml, device: &GpuInfo, quirks: Quirks) -> Self {
         Self {
             desk,
             nvml,
-            index,
+            info: device.clone(),
             quirks,
             device: None,
             gone: None,
@@ -127,14 +111,20 @@ impl<'n> Gauge<'n> {
             processes: Kept::default(),
             pcie: None,
             sampled_us: 0,
+            known: Known::default(),
             gpm: Gpm::default(),
             activity: Default::default(),
         }
     }
 
-    /// NVML's index of its GPU.
-    pub fn index(&self) -> u32 {
-        self.index
+    /// What it reads.
+    pub fn watched(&self) -> GpuInfo {
+        self.info.clone()
+    }
+
+    /// The driver has reported memory errors: the next look counts them.
+    pub fn count_errors_now(&mut self) {
+        self.ecc.at = None;
     }
 
     /// One look.
@@ -144,10 +134,12 @@ impl<'n> Gauge<'n> {
         self.gone = None;
         self.open();
         let mut sample = GpuSample {
-            index: self.index,
+            index: self.info.index,
+            mig: self.info.mig().map(str::to_owned),
             ..GpuSample::default()
         };
         self.read_device(now, &mut sample);
+        self.gone = self.gone.take().or_else(|| nothing_works(&sample));
         self.read_slow(now, &mut sample);
         self.read_activity(now, &mut sample);
         let total = sample.mem_total_mib.get().map(|mib| (mib * MIB) as u64);
@@ -169,16 +161,37 @@ impl<'n> Gauge<'n> {
         if self.device.is_some() {
             return;
         }
-        let (nvml, index) = (self.nvml, self.index);
+        let (nvml, index) = (self.nvml, self.info.index);
         let found = self
             .desk
             .during("nvmlDeviceGetHandleByIndex_v2", Some(index), || {
                 nvml.device_by_index(index)
             });
-        match found {
-            Ok(device) => self.device = Some(device),
+        match found.and_then(|gpu| self.part(gpu)) {
+            Ok(handles) => self.device = Some(handles),
+            // A MIG device that was taken away: its GPU is as well as ever.
+            Err(NvmlError::NotFound) => self.gone = Some(Why::Lost),
             Err(error) => self.gone = Some(why(&error)),
         }
+    }
+
+    /// The handle of the MIG device that is read, if one is.
+    fn part(&self, gpu: Device<'n>) -> Result<Handles<'n>, NvmlError> {
+        let Some(instance) = self.info.instance else {
+            return Ok(Handles { gpu, part: None });
+        };
+        let call = "nvmlDeviceGetMigDeviceHandleByIndex";
+        let part = self.desk.during(call, Some(self.info.index), || {
+            let part = gpu.mig_device_by_index(instance.place)?;
+            // Another one may have been made in its place.
+            if Some(part.uuid()?) == self.info.uuid {
+                Ok(part)
+            } else {
+                Err(NvmlError::NotFound)
+            }
+        })?;
+        let part = Some(part);
+        Ok(Handles { gpu, part })
     }
 
     /// Asks for one reading, unless it is known to be unsupported or the GPU is gone.
@@ -194,10 +207,13 @@ impl<'n> Gauge<'n> {
         if self.tick < self.respite[column as usize] {
             return Reading::Missing(Why::NotSupported);
         }
-        let Some(device) = &self.device else {
+        let Some(handles) = &self.device else {
             return Reading::Missing(Why::NotYet);
         };
-        match self.desk.during(call, Some(self.index), || f(device)) {
+        let Some(device) = handles.of(column) else {
+            return Reading::Missing(Why::NotSupported);
+        };
+        match self.desk.during(call, Some(self.info.index), || f(device)) {
             Ok(value) => Reading::Value(value),
             Err(error) => {
                 let why = why(&error);
@@ -279,8 +295,9 @@ impl<'n> Gauge<'n> {
     fn read_activity(&mut self, now: Instant, sample: &mut GpuSample) {
         if self.gpm.is_due(now) || self.gone.is_some() {
             let (nvml, mut gpm) = (self.nvml, std::mem::take(&mut self.gpm));
+            let part = self.info.instance.map(|i| i.gi);
             let found = self.ask(Column::Gpm, "nvmlGpmSampleGet", |d| {
-                gpm.sample(nvml, d, now)
+                gpm.sample(nvml, d, part, now)
             });
             match found {
                 Reading::Value(None) => {}
@@ -351,14 +368,17 @@ impl<'n> Gauge<'n> {
             }
         });
         (self.v3, self.room) = (v3, room);
-        read
+        let Some(part) = self.info.instance else {
+            return read;
+        };
+        // Whatever the list of a MIG device has, what is on another one isn't on this.
+        let here = |p: &RawProcess| p.instance.0 == u32::MAX || p.instance == (part.gi, part.ci);
+        read.map(|list| list.into_iter().filter(here).collect())
     }
 
     fn read_processes(&mut self, now: Instant, total: Option<u64>) -> Reading<Vec<GpuProcess>> {
         if self.quirks.told < Told::Lists {
-            return Reading::Missing(Why::Failed(
-                "this driver lists processes by the host's PIDs".to_owned(),
-            ));
+            return Reading::Missing(Why::HostPids);
         }
         let compute = self.list(
             Column::Compute,
@@ -388,6 +408,19 @@ impl<'n> Gauge<'n> {
             self.mps.keep(now, list);
         }
         compute.extend(self.mps.reading.value().into_iter().flatten());
+        let graphics = self.graphics.reading.value().into_iter().flatten();
+        let pids: BTreeSet<u32> = compute.iter().chain(graphics).map(|p| p.pid).collect();
+        if self.quirks.namespaced {
+            match self.known.doubt(&pids) {
+                Some(Doubt::Settled) => {
+                    self.quirks.told = Told::Nothing;
+                    return Reading::Missing(Why::HostPids);
+                }
+                Some(Doubt::Once) => return Reading::Missing(Why::NotYet),
+                None => {}
+            }
+        }
+        self.known.look(&pids);
         self.describe(&compute, total)
     }
 
@@ -400,9 +433,7 @@ impl<'n> Gauge<'n> {
         };
         let nvml = self.nvml;
         let samples = if self.quirks.told < Told::Everything {
-            Reading::Missing(Why::Failed(
-                "this driver samples processes by the host's PIDs".to_owned(),
-            ))
+            Reading::Missing(Why::HostPids)
         } else if compute.is_empty() {
             Reading::Value(Vec::new())
         } else {
@@ -418,9 +449,27 @@ impl<'n> Gauge<'n> {
             graphics: self.graphics.reading.value().map_or(&[], Vec::as_slice),
             samples: samples.clone().map(|_| taken),
             total,
+            servers: &self.known.servers,
         };
         Reading::Value(processes::processes(&read, &usage, self.quirks))
     }
+}
+
+/// Why none of what is read at each tick could be read: then what was read earlier isn't true
+/// any more either. Being unsupported is no such reason.
+fn nothing_works(sample: &GpuSample) -> Option<Why> {
+    let readings = [
+        &sample.util_pct,
+        &sample.mem_used_mib,
+        &sample.temp_c,
+        &sample.power_w,
+        &sample.energy_total_j,
+        &sample.sm_clock_mhz,
+    ];
+    let failed = |why: &&Why| matches!(why, Why::Failed(_) | Why::NoPermission | Why::TimedOut);
+    let none = sample.throttle.why().is_some() && readings.iter().all(|r| r.why().is_some());
+    let mut whys = readings.iter().filter_map(|r| r.why());
+    whys.find(failed).filter(|_| none).cloned()
 }
 
 /// Microseconds since 1970: the clock of process-utilisation samples.

@@ -37,11 +37,13 @@ impl<'n> Gpm<'n> {
         last.is_none_or(|(at, _)| now.duration_since(*at) >= EVERY)
     }
 
-    /// The activity since the last sample; None at the first.
+    /// The activity since the last sample, of one MIG GPU instance if `part` names it; None at
+    /// the first.
     pub fn sample(
         &mut self,
         nvml: &'n Nvml,
         device: &Device<'n>,
+        part: Option<u32>,
         now: Instant,
     ) -> Result<Option<Activity>, NvmlError> {
         if !self.supported {
@@ -50,7 +52,10 @@ impl<'n> Gpm<'n> {
             }
             self.supported = true;
         }
-        let new = device.gpm_sample()?;
+        let new = match part {
+            Some(gi) => device.gpm_mig_sample(gi)?,
+            None => device.gpm_sample()?,
+        };
         let Some((_, old)) = self.last.replace((now, new)) else {
             return Ok(None);
         };

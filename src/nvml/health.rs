@@ -13,10 +13,10 @@ use crate::model::{Event, GpuChange, GpuSample, Reading, SourceState, Why};
 pub struct Health {
     /// Whether NVML works: None until it has been heard.
     state: Option<SourceState>,
-    /// GPUs that are lost, by index.
-    lost: Vec<u32>,
+    /// Devices that are lost or of which nothing can be read, by label.
+    away: BTreeMap<String, GpuChange>,
     /// Why a reading is missing; readings that aren't here work, or were never seen.
-    missing: BTreeMap<(u32, &'static str), Why>,
+    missing: BTreeMap<(String, &'static str), Why>,
 }
 
 impl Health {
@@ -35,8 +35,8 @@ impl Health {
                 let why = format!("{call}{on} has not returned for {for_s:.1} s");
                 self.become_(SourceState::Slow, Some(why))
             }
-            FromHelper::Xid { gpu, code } => vec![Event::Gpu {
-                gpu: gpu.to_string(),
+            FromHelper::Xid { gpu, mig, code } => vec![Event::Gpu {
+                gpu: mig.clone().unwrap_or_else(|| gpu.to_string()),
                 change: GpuChange::Xid,
                 code: Some(*code),
             }],
@@ -79,43 +79,41 @@ impl Health {
     }
 
     fn look(&mut self, gpu: &GpuSample, events: &mut Vec<Event>) {
-        let columns = columns(gpu);
-        let lost = columns.iter().any(|(_, why)| *why == Some(&Why::Lost));
-        let was_lost = self.lost.contains(&gpu.index);
-        if lost != was_lost {
-            if lost {
-                self.lost.push(gpu.index);
-            } else {
-                self.lost.retain(|g| *g != gpu.index);
-            }
-            let change = if lost {
-                GpuChange::Lost
-            } else {
-                GpuChange::Recovered
+        let (label, columns) = (gpu.label(), columns(gpu));
+        let away = away(&columns);
+        let change = match (self.away.get(&label), away) {
+            // Lost before: that nothing else can be read either is no news.
+            (None, None)
+            | (Some(GpuChange::Lost), Some(_))
+            | (Some(_), Some(GpuChange::Unavailable)) => None,
+            (Some(_), None) => Some(GpuChange::Recovered),
+            (_, Some(change)) => Some(change),
+        };
+        if let Some(change) = change {
+            match change {
+                GpuChange::Recovered => self.away.remove(&label),
+                away => self.away.insert(label.clone(), away),
             };
-            events.push(Event::Gpu {
-                gpu: gpu.index.to_string(),
-                change,
-                code: None,
-            });
+            let (gpu, code) = (label.clone(), None);
+            events.push(Event::Gpu { gpu, change, code });
         }
-        if lost {
-            // That the GPU is gone says why each of its readings is.
+        if away.is_some() {
+            // That nothing can be read says why each reading isn't there.
             return;
         }
         for (column, why) in columns {
-            self.look_at(gpu.index, column, why, events);
+            self.look_at(&label, column, why, events);
         }
     }
 
     fn look_at(
         &mut self,
-        gpu: u32,
+        gpu: &str,
         column: &'static str,
         why: Option<&Why>,
         events: &mut Vec<Event>,
     ) {
-        let key = (gpu, column);
+        let key = (gpu.to_owned(), column);
         let name = || format!("nvml/{gpu}/{column}");
         match why {
             // A rate has no value at its first look: neither news nor a recovery.
@@ -137,6 +135,18 @@ impl Health {
             }
         }
     }
+}
+
+/// Whether a device is lost, or nothing at all can be read of it; None: something can.
+fn away(columns: &[(&'static str, Option<&Why>)]) -> Option<GpuChange> {
+    let whys = || columns.iter().map(|(_, why)| *why);
+    if whys().any(|why| why == Some(&Why::Lost)) {
+        return Some(GpuChange::Lost);
+    }
+    // What isn't supported, or not told yet, doesn't say that a device is away.
+    let failed = |why: &Why| !matches!(why, Why::NotSupported | Why::NotYet);
+    let none_is_there = whys().all(|why| why.is_some());
+    (none_is_there && whys().flatten().any(failed)).then_some(GpuChange::Unavailable)
 }
 
 fn source(name: String, state: SourceState, why: Option<String>) -> Event {
@@ -184,6 +194,7 @@ mod tests {
         let value = Reading::Value(1.0);
         GpuSample {
             index,
+            mig: None,
             util_pct: value.clone(),
             mem_util_pct: value.clone(),
             mem_used_mib: value.clone(),
@@ -263,6 +274,43 @@ mod tests {
     }
 
     #[test]
+    fn a_gpu_of_which_nothing_can_be_read_is_one_event_and_so_is_its_loss() {
+        let mut health = Health::new();
+        let all = |why: &Why| {
+            let (n, t) = (Reading::Missing(why.clone()), Reading::Missing(why.clone()));
+            GpuSample {
+                throttle: t,
+                ecc_uncorrected_total: Reading::Missing(why.clone()),
+                processes: Reading::Missing(why.clone()),
+                util_pct: n.clone(),
+                mem_util_pct: n.clone(),
+                mem_used_mib: n.clone(),
+                mem_total_mib: n.clone(),
+                temp_c: n.clone(),
+                power_w: n.clone(),
+                power_limit_w: n.clone(),
+                energy_total_j: n.clone(),
+                sm_clock_mhz: n.clone(),
+                pcie_mb_s: n.clone(),
+                sm_active_pct: n.clone(),
+                tensor_active_pct: n.clone(),
+                dram_active_pct: n,
+                ..GpuSample::default()
+            }
+        };
+        let mut hear = |gpu| said(&health.hear(&tick(vec![gpu])));
+        assert!(hear(healthy(0)).is_empty());
+        let broken = Why::Failed("999".into());
+        assert_eq!(hear(all(&broken)), ["gpu 0 Unavailable"]);
+        assert!(hear(all(&Why::NoPermission)).is_empty());
+        assert_eq!(hear(all(&Why::Lost)), ["gpu 0 Lost"]);
+        assert!(hear(all(&broken)).is_empty());
+        assert_eq!(hear(healthy(0)), ["gpu 0 Recovered"]);
+        // A device that has nothing to tell is not away: each reading says so, once.
+        assert_eq!(hear(all(&Why::NotSupported)).len(), 16);
+    }
+
+    #[test]
     fn per_process_readings_are_judged_by_the_processes() {
         let mut health = Health::new();
         let mut wsl = healthy(0);
@@ -271,6 +319,7 @@ mod tests {
             mem_mib: Reading::Missing(Why::NotSupported),
             sm_pct: Reading::Value(0.0),
             compute: true,
+            mps_server: false,
         }]);
         let events = health.hear(&tick(vec![wsl]));
         assert_eq!(said(&events), ["nvml/0/job_mem_mib Failed NotSupported"]);

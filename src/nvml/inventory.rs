@@ -11,7 +11,9 @@ use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 
 use super::desk::Desk;
-use crate::model::{GpuInfo, Inventory};
+use super::pci;
+use crate::model::{GpuInfo, Instance, Inventory};
+use crate::sys::nvml_raw;
 
 /// Names the NVML library to load, for odd installations and for tests.
 pub const LIBRARY_VARIABLE: &str = "GPUWATCH_NVML_LIBRARY";
@@ -21,6 +23,8 @@ const LIBRARY: &str = "libnvidia-ml.so.1";
 const WSL_LIBRARY: &str = "/usr/lib/wsl/lib/libnvidia-ml.so.1";
 /// More GPUs than any machine has: a count beyond it is garbage.
 const MOST_GPUS: u32 = 1024;
+/// More MIG devices than any GPU has.
+const MOST_PARTS: u32 = 64;
 
 /// Loads and initialises NVML; the error is in plain words.
 pub fn open(desk: &Desk) -> Result<Nvml, String> {
@@ -88,13 +92,20 @@ pub fn take(desk: &Desk, nvml: &Nvml, namespaced: bool) -> Result<Inventory, Str
     let cuda = desk.during("nvmlSystemGetCudaDriverVersion_v2", None, || {
         nvml.sys_cuda_driver_version()
     });
-    let mut gpus = Vec::new();
+    let host = pci::nvidia_gpus(Path::new(pci::DEVICES));
+    let (mut gpus, mut instances) = (Vec::new(), Vec::new());
     for index in 0..count.min(MOST_GPUS) {
         let device = desk.during("nvmlDeviceGetHandleByIndex_v2", Some(index), || {
             nvml.device_by_index(index)
         });
         match device {
-            Ok(device) => gpus.push(info(desk, index, &device, namespaced)),
+            Ok(device) => {
+                let gpu = info(desk, index, &device, &host, namespaced);
+                if gpu.mig_mode {
+                    instances.extend(parts(desk, nvml, &gpu, &device));
+                }
+                gpus.push(gpu);
+            }
             Err(NvmlError::NoPermission) => {}
             Err(_) => gpus.push(GpuInfo {
                 index,
@@ -106,11 +117,21 @@ pub fn take(desk: &Desk, nvml: &Nvml, namespaced: bool) -> Result<Inventory, Str
         driver: driver.ok(),
         cuda: cuda.ok().map(|v| format!("{}.{}", v / 1000, v % 1000 / 10)),
         gpus,
+        instances,
     })
 }
 
-fn info(desk: &Desk, index: u32, device: &Device<'_>, namespaced: bool) -> GpuInfo {
+fn info(
+    desk: &Desk,
+    index: u32,
+    device: &Device<'_>,
+    host: &[pci::Found],
+    namespaced: bool,
+) -> GpuInfo {
     let gpu = Some(index);
+    let bus = desk.during("nvmlDeviceGetPciInfo_v3", gpu, || device.pci_info());
+    let bus = bus.ok().map(|bus| bus.bus_id);
+    let mig = desk.during("nvmlDeviceGetMigMode", gpu, || device.mig_mode());
     let memory = desk.during("nvmlDeviceGetMemoryInfo_v2", gpu, || device.memory_info());
     let limit = desk.during("nvmlDeviceGetEnforcedPowerLimit", gpu, || {
         device.enforced_power_limit()
@@ -126,8 +147,53 @@ fn info(desk: &Desk, index: u32, device: &Device<'_>, namespaced: bool) -> GpuIn
         memory_mib: memory.ok().map(|m| m.total >> 20),
         power_limit_w: limit.ok().map(|mw| f64::from(mw) / 1e3),
         slowdown_c: slowdown.ok(),
-        // Where a container or a cgroup hides GPUs the rest are numbered anew, but keep
-        // the minor number of their device file.
-        host_index: gpu.filter(|index| !namespaced && minor.ok() == Some(*index)),
+        // The bus of a container is the host's. Where it isn't to be seen: GPUs that a cgroup
+        // hides leave the rest numbered anew, but with the minor number of their device file.
+        host_index: bus
+            .as_deref()
+            .and_then(|bus| pci::place(host, bus))
+            .or_else(|| gpu.filter(|index| !namespaced && minor.ok() == Some(*index))),
+        pci_bus: bus,
+        mig_mode: mig.is_ok_and(|mode| mode.current == 1),
+        instance: None,
     }
+}
+
+/// The MIG devices of a GPU, as far as they may be seen. Their numbers have holes.
+fn parts(desk: &Desk, nvml: &Nvml, gpu: &GpuInfo, device: &Device<'_>) -> Vec<GpuInfo> {
+    let index = Some(gpu.index);
+    let most = desk.during("nvmlDeviceGetMaxMigDeviceCount", index, || {
+        device.mig_device_count()
+    });
+    (0..most.unwrap_or(0).min(MOST_PARTS))
+        .filter_map(|place| {
+            let part = desk.during("nvmlDeviceGetMigDeviceHandleByIndex", index, || {
+                device.mig_device_by_index(place)
+            });
+            let part = part.ok()?;
+            let ids = desk.during("nvmlDeviceGetGpuInstanceId", index, || {
+                nvml_raw::instance(nvml, &part)
+            });
+            let (gi, ci) = ids.ok()?;
+            let memory = desk.during("nvmlDeviceGetMemoryInfo_v2", index, || part.memory_info());
+            let name = desk.during("nvmlDeviceGetName", index, || part.name());
+            Some(GpuInfo {
+                index: gpu.index,
+                // It has no other name, so one without isn't to be had.
+                uuid: Some(
+                    desk.during("nvmlDeviceGetUUID", index, || part.uuid())
+                        .ok()?,
+                ),
+                name: name.ok().or_else(|| gpu.name.clone()),
+                memory_mib: memory.ok().map(|m| m.total >> 20),
+                // Of the whole GPU; how much of it is this part's nobody says.
+                power_limit_w: None,
+                slowdown_c: gpu.slowdown_c,
+                pci_bus: gpu.pci_bus.clone(),
+                host_index: gpu.host_index,
+                mig_mode: false,
+                instance: Some(Instance { place, gi, ci }),
+            })
+        })
+        .collect()
 }

@@ -2,7 +2,7 @@
 //!
 //! Pure: given what was read, says what may be believed of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::quirks::{Quirks, Told};
 use crate::model::{GpuProcess, Reading, Why};
@@ -22,6 +22,8 @@ pub struct Read<'a> {
     pub samples: Reading<&'a [RawUtilisation]>,
     /// The GPU's memory in bytes, if known.
     pub total: Option<u64>,
+    /// Which of the processes are MPS servers.
+    pub servers: &'a BTreeSet<u32>,
 }
 
 /// The processes on the GPU, each once, by PID.
@@ -53,6 +55,7 @@ pub fn processes(
                 (Reading::Value(_), None) => Reading::Value(0.0),
             },
             compute,
+            mps_server: read.servers.contains(&pid),
         })
         .collect()
 }
@@ -60,9 +63,7 @@ pub fn processes(
 /// Memory of one process, MiB: over MIG instances it adds up, the same entry twice doesn't.
 fn memory(entries: &[&RawProcess], total: Option<u64>, quirks: Quirks) -> Reading<f64> {
     if quirks.told < Told::Memory {
-        return Reading::Missing(Why::Failed(
-            "this driver tells memory per process only by the host's PIDs".to_owned(),
-        ));
+        return Reading::Missing(Why::HostPids);
     }
     let mut by_instance: BTreeMap<(u32, u32), u64> = BTreeMap::new();
     for entry in entries {
@@ -146,6 +147,7 @@ mod tests {
             graphics,
             samples: Reading::Value(&[]),
             total: Some(80 * GIB),
+            servers: &BTreeSet::new(),
         };
         processes(&read, &BTreeMap::new(), good())
     }
@@ -202,6 +204,7 @@ mod tests {
                 graphics: &[],
                 samples,
                 total: None,
+                servers: &BTreeSet::new(),
             };
             processes(&read, &BTreeMap::new(), good())[0].sm_pct.clone()
         };

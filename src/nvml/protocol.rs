@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{GpuSample, Inventory};
+use crate::model::{GpuInfo, GpuSample, Inventory};
 
 /// From the helper.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,6 +29,8 @@ pub enum FromHelper {
     Xid {
         /// NVML's index.
         gpu: u32,
+        /// The MIG device that is watched on it, by its UUID.
+        mig: Option<String>,
         /// Its number.
         code: u64,
     },
@@ -88,12 +90,25 @@ pub enum Watched {
     All,
     /// By NVML index; one that isn't in the inventory is left out.
     These(Vec<u32>),
+    /// One MIG device, by its UUID.
+    Instance(String),
+}
+
+impl Watched {
+    /// These devices of the inventory: whole GPUs, or one MIG device, beside which a process
+    /// has no other.
+    pub fn of(devices: &[GpuInfo]) -> Self {
+        match devices.iter().find_map(GpuInfo::mig) {
+            Some(uuid) => Self::Instance(uuid.to_owned()),
+            None => Self::These(devices.iter().map(|d| d.index).collect()),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{GpuInfo, GpuProcess, Reading, Throttle, Why};
+    use crate::model::{GpuProcess, Reading, Throttle, Why};
 
     fn there_and_back<T>(message: &T)
     where
@@ -116,6 +131,7 @@ mod tests {
                 mem_mib: Reading::Missing(Why::Failed("odd".into())),
                 sm_pct: Reading::Value(12.5),
                 compute: true,
+                mps_server: false,
             }]),
             ..GpuSample::default()
         };
@@ -124,6 +140,7 @@ mod tests {
                 driver: Some("580.95.05".into()),
                 cuda: None,
                 gpus: vec![GpuInfo::default()],
+                instances: vec![GpuInfo::default()],
             }),
             FromHelper::Failed { why: "none".into() },
             FromHelper::Tick {
@@ -136,10 +153,18 @@ mod tests {
                 for_s: 3.5,
             },
             FromHelper::Unstuck,
-            FromHelper::Xid { gpu: 0, code: 79 },
+            FromHelper::Xid {
+                gpu: 0,
+                mig: None,
+                code: 79,
+            },
         ] {
             there_and_back(&message);
         }
+    }
+
+    #[test]
+    fn every_order_survives_the_socket() {
         for message in [
             ToHelper::Watch {
                 gpus: Watched::All,
@@ -147,6 +172,10 @@ mod tests {
             },
             ToHelper::Watch {
                 gpus: Watched::These(vec![0, 2]),
+                interval_ms: 200,
+            },
+            ToHelper::Watch {
+                gpus: Watched::Instance("MIG-1".into()),
                 interval_ms: 200,
             },
             ToHelper::Stop,

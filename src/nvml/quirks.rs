@@ -11,6 +11,8 @@ pub struct Quirks {
     pub v3_lists: bool,
     /// What of it is told by the PIDs that we know processes by.
     pub told: Told,
+    /// Our PIDs aren't the host's.
+    pub namespaced: bool,
 }
 
 /// What a driver tells by PIDs of the caller's namespace: later versions more and more.
@@ -32,6 +34,7 @@ pub fn quirks(driver: Option<&str>, namespaced: bool) -> Quirks {
     Quirks {
         // Of an unknown version only the older function is known to be safe.
         v3_lists: version.is_some_and(|v| !((535, 43, 0)..(535, 87, 0)).contains(&v)),
+        namespaced,
         told: match version {
             _ if !namespaced => Told::Everything,
             Some(v) if v >= (570, 86, 15) => Told::Everything,

@@ -4,23 +4,27 @@
 
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
 use nvml_wrapper::Nvml;
 
-use super::alarms::Alarms;
+use super::alarms::{Alarm, Alarms};
 use super::desk::{Desk, Watch};
 use super::gauge::Gauge;
 use super::inventory;
+use super::pci;
 use super::protocol::{FromHelper, Watched};
 use super::quirks::{Quirks, quirks};
-use crate::model::Inventory;
+use crate::model::{GpuInfo, Inventory};
 
 /// The initial PID namespace's inode (`PROC_PID_INIT_INO` in the kernel's `proc_ns.h`).
 const HOST_PID_NAMESPACE: &str = "pid:[4026531836]";
 /// The fastest that GPUs are looked at, whatever is ordered.
 const FASTEST: Duration = Duration::from_millis(20);
+/// How often sleeping GPUs are looked at.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Speaks NVML until the process ends. Says why if it can't.
 pub fn run(desk: &Desk) {
@@ -34,6 +38,7 @@ pub fn run(desk: &Desk) {
 }
 
 fn speak(desk: &Desk) -> Result<(), String> {
+    let_sleep(desk);
     // Never closed: shutting NVML down can hang and has bugs of its own, and the process
     // ends without it.
     let nvml = ManuallyDrop::new(inventory::open(desk)?);
@@ -43,6 +48,13 @@ fn speak(desk: &Desk) -> Result<(), String> {
     desk.say(&FromHelper::Inventory(inventory.clone()));
     tick_for_ever(desk, &nvml, &inventory, quirks);
     Ok(())
+}
+
+/// A laptop's GPU that sleeps would be woken by NVML, and kept awake. So as long as all of them
+/// sleep, which says that nobody uses one, and nobody asks for readings, there is no NVML.
+fn let_sleep(desk: &Desk) {
+    let asleep = || pci::all_asleep(&pci::nvidia_gpus(Path::new(pci::DEVICES)));
+    while asleep() && desk.wait(0, Some(Instant::now() + LOOK_AGAIN)).number == 0 {}
 }
 
 /// Whether our PIDs differ from those that the driver in the host's kernel sees.
@@ -61,8 +73,8 @@ fn tick_for_ever(desk: &Desk, nvml: &Nvml, inventory: &Inventory, quirks: Quirks
             seen = orders.number;
             schedule = orders.watch.as_ref().map(Schedule::new);
             let watched = orders.watch.map(|w| chosen(&w.gpus, inventory));
-            let gauge = |index| Gauge::new(desk, nvml, index, quirks);
-            gauges = watched.iter().flatten().copied().map(gauge).collect();
+            let gauge = |device: &GpuInfo| Gauge::new(desk, nvml, device, quirks);
+            gauges = watched.iter().flatten().map(|d| gauge(d)).collect();
             desk.during("nvmlEventSetFree", None, || alarms = None);
             continue;
         }
@@ -71,11 +83,17 @@ fn tick_for_ever(desk: &Desk, nvml: &Nvml, inventory: &Inventory, quirks: Quirks
         desk.say(&FromHelper::Tick { mono_ms, gpus });
         // After the first tick, which somebody may be waiting for.
         let alarms = alarms.get_or_insert_with(|| {
-            let watched: Vec<_> = gauges.iter().map(Gauge::index).collect();
-            Alarms::new(desk, nvml, &watched)
+            let watched: Vec<_> = gauges.iter().map(Gauge::watched).collect();
+            Alarms::new(desk, nvml, watched)
         });
-        for (gpu, code) in alarms.take() {
-            desk.say(&FromHelper::Xid { gpu, code });
+        for alarm in alarms.take() {
+            match alarm {
+                Alarm::Xid { gpu, mig, code } => desk.say(&FromHelper::Xid { gpu, mig, code }),
+                Alarm::Ecc { gpu } => {
+                    let its = gauges.iter_mut().filter(|g| g.watched().index == gpu);
+                    its.for_each(Gauge::count_errors_now);
+                }
+            }
         }
         if let Some(schedule) = &mut schedule {
             schedule.advance(Instant::now());
@@ -83,12 +101,16 @@ fn tick_for_ever(desk: &Desk, nvml: &Nvml, inventory: &Inventory, quirks: Quirks
     }
 }
 
-/// The watched indexes that exist, in the inventory's order.
-fn chosen(gpus: &Watched, inventory: &Inventory) -> Vec<u32> {
-    let all = inventory.gpus.iter().map(|g| g.index);
+/// The watched devices that exist, in the inventory's order.
+fn chosen<'i>(gpus: &Watched, inventory: &'i Inventory) -> Vec<&'i GpuInfo> {
+    let whole = inventory.gpus.iter();
     match gpus {
-        Watched::All => all.collect(),
-        Watched::These(list) => all.filter(|index| list.contains(index)).collect(),
+        Watched::All => inventory.devices().collect(),
+        Watched::These(list) => whole.filter(|g| list.contains(&g.index)).collect(),
+        Watched::Instance(uuid) => {
+            let mut parts = inventory.instances.iter();
+            parts.find(|i| i.mig() == Some(uuid)).into_iter().collect()
+        }
     }
 }
 
@@ -129,6 +151,7 @@ impl Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Instance;
 
     #[test]
     fn ticks_do_not_drift_and_missed_ones_are_missed() {
@@ -156,7 +179,25 @@ mod tests {
                 .to_vec(),
             ..Inventory::default()
         };
-        assert_eq!(chosen(&Watched::All, &inventory), [0, 2, 3]);
-        assert_eq!(chosen(&Watched::These(vec![3, 1, 0]), &inventory), [0, 3]);
+        let part = |gi| GpuInfo {
+            index: 2,
+            uuid: Some(format!("MIG-{gi}")),
+            instance: Some(Instance {
+                gi,
+                ..Instance::default()
+            }),
+            ..GpuInfo::default()
+        };
+        let inventory = Inventory {
+            instances: vec![part(1), part(2)],
+            ..inventory
+        };
+        let labels = |gpus: &Watched| -> Vec<String> {
+            chosen(gpus, &inventory).iter().map(|d| d.label()).collect()
+        };
+        assert_eq!(labels(&Watched::All), ["0", "2", "3", "MIG-1", "MIG-2"]);
+        assert_eq!(labels(&Watched::These(vec![3, 1, 0])), ["0", "3"]);
+        assert_eq!(labels(&Watched::Instance("MIG-2".into())), ["MIG-2"]);
+        assert_eq!(labels(&Watched::Instance("MIG-3".into())), [""; 0]);
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{JobSample, ProcessChange, Reading, Why};
+use crate::model::{Event, JobSample, ProcessChange, Reading, Why};
 
 use super::mounts::WorkingPlace;
 use super::parse;
@@ -31,6 +31,21 @@ pub struct JobTick {
     pub pids: BTreeSet<u32>,
     /// What happened since the last tick, in the order seen.
     pub changes: Vec<ProcessChangeFact>,
+}
+
+impl JobTick {
+    /// What happened, as events: so many one by one, and how many more there were.
+    pub fn events(&self, most: usize) -> Vec<Event> {
+        let told = self.changes.iter().take(most).cloned();
+        let mut events: Vec<Event> = told.map(Event::from).collect();
+        if self.changes.len() > most {
+            events.push(Event::Dropped {
+                what: "process events".to_owned(),
+                n: (self.changes.len() - most) as u64,
+            });
+        }
+        events
+    }
 }
 
 /// A process that outlived the main one.

@@ -4,8 +4,9 @@
 
 use std::collections::BTreeSet;
 
+use super::visible::Device;
 use crate::model::units::mib_text;
-use crate::model::{GpuProcess, GpuSample, Inventory, Reading};
+use crate::model::{GpuInfo, GpuProcess, GpuSample, Inventory, Reading};
 
 /// Memory in use that no process explains: up to this much is the driver's own, MiB.
 pub const UNEXPLAINED_MIB: f64 = 1024.0;
@@ -13,13 +14,13 @@ pub const UNEXPLAINED_MIB: f64 = 1024.0;
 /// How one GPU stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// NVML index.
-    pub gpu: u32,
+    /// Which.
+    pub device: Device,
     /// Why it isn't free, as a sentence without a full stop; None: nobody uses it.
     pub busy: Option<String>,
 }
 
-/// How each GPU of the inventory stands.
+/// How each GPU and MIG device of the inventory stands.
 ///
 /// Busy: a compute process outside `own` holds memory, or more than `UNEXPLAINED_MIB` is in
 /// use that nobody explains. A desktop's graphics processes don't count. A GPU of which
@@ -30,28 +31,23 @@ pub fn standings(
     own: &BTreeSet<u32>,
     command: &dyn Fn(u32) -> Option<String>,
 ) -> Vec<Standing> {
-    let look = |gpu| {
-        let Some(sample) = samples.iter().find(|s| s.index == gpu) else {
-            return Some(format!("GPU {gpu} was not read"));
+    let look = |info: &GpuInfo, device: &Device| {
+        let shown = device.shown();
+        if info.mig_mode {
+            return Some(format!("{shown} is in MIG mode"));
+        }
+        let Some(sample) = samples.iter().find(|s| s.is_of(info)) else {
+            return Some(format!("{shown} was not read"));
         };
-        occupied(sample, own, command).map(|why| format!("GPU {gpu} {why}"))
+        occupied(sample, own, command).map(|why| format!("{shown} {why}"))
     };
     inventory
-        .gpus
-        .iter()
-        .map(|g| Standing {
-            gpu: g.index,
-            busy: look(g.index),
+        .devices()
+        .map(|info| {
+            let device = Device::from(info);
+            let busy = look(info, &device);
+            Standing { device, busy }
         })
-        .collect()
-}
-
-/// The GPUs that nobody uses, in the inventory's order.
-pub fn free(inventory: &Inventory, samples: &[GpuSample], own: &BTreeSet<u32>) -> Vec<u32> {
-    standings(inventory, samples, own, &|_| None)
-        .into_iter()
-        .filter(|s| s.busy.is_none())
-        .map(|s| s.gpu)
         .collect()
 }
 
@@ -112,7 +108,7 @@ fn unexplained(mib: f64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{GpuInfo, Why};
+    use crate::model::{Instance, Why};
 
     fn process(pid: u32, mib: f64) -> GpuProcess {
         GpuProcess {
@@ -120,6 +116,7 @@ mod tests {
             mem_mib: Reading::Value(mib),
             sm_pct: Reading::Value(0.0),
             compute: true,
+            mps_server: false,
         }
     }
 
@@ -135,9 +132,7 @@ mod tests {
         };
         let name = |pid| (pid == 123).then(|| "python".to_owned());
         let own = BTreeSet::from([1]);
-        let standing = standings(&inventory, std::slice::from_ref(&sample), &own, &name);
-        let free = free(&inventory, &[sample], &own);
-        assert_eq!(free.is_empty(), standing[0].busy.is_some());
+        let standing = standings(&inventory, &[sample], &own, &name);
         standing[0].busy.clone()
     }
 
@@ -194,6 +189,47 @@ mod tests {
     }
 
     #[test]
+    fn a_split_gpu_is_not_free_and_its_parts_stand_for_themselves() {
+        let part = |gi| GpuInfo {
+            uuid: Some(format!("MIG-{gi}")),
+            instance: Some(Instance {
+                gi,
+                ..Instance::default()
+            }),
+            ..GpuInfo::default()
+        };
+        let inventory = Inventory {
+            gpus: vec![GpuInfo {
+                mig_mode: true,
+                ..GpuInfo::default()
+            }],
+            instances: vec![part(1), part(2)],
+            ..Inventory::default()
+        };
+        let read = |mig: Option<&str>, list| GpuSample {
+            mig: mig.map(str::to_owned),
+            mem_used_mib: Reading::Value(10.0),
+            processes: Reading::Value(list),
+            ..GpuSample::default()
+        };
+        let samples = [
+            read(None, vec![]),
+            read(Some("MIG-1"), vec![process(7, 5.0)]),
+            read(Some("MIG-2"), vec![]),
+        ];
+        let standings = standings(&inventory, &samples, &BTreeSet::new(), &|_| None);
+        let busy: Vec<_> = standings.iter().map(|s| s.busy.as_deref()).collect();
+        assert_eq!(
+            busy,
+            [
+                Some("GPU 0 is in MIG mode"),
+                Some("MIG-1 is busy: process 7 holds 5 MiB"),
+                None
+            ]
+        );
+    }
+
+    #[test]
     fn what_cannot_be_read_is_not_free() {
         let text = busy(missing(), missing());
         assert_eq!(
@@ -204,6 +240,7 @@ mod tests {
             gpus: vec![GpuInfo::default()],
             ..Inventory::default()
         };
-        assert!(free(&inventory, &[], &BTreeSet::new()).is_empty());
+        let unread = standings(&inventory, &[], &BTreeSet::new(), &|_| None);
+        assert_eq!(unread[0].busy.as_deref(), Some("GPU 0 was not read"));
     }
 }

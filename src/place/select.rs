@@ -3,9 +3,9 @@
 //! Pure: what was read and who claims what are arguments. Taking them is another matter.
 
 use super::choose::Standing;
-use super::visible::{Device, visible};
+use super::visible::{Device, all, listed};
 use crate::model::units::mib_text;
-use crate::model::{GpuChoice, GpuInfo, GpuSample, GpuWish, Inventory, Wait, fits};
+use crate::model::{GpuChoice, GpuSample, GpuWish, Inventory, Wait, fits};
 
 /// What a wish is held against.
 pub struct Machine<'a> {
@@ -47,18 +47,52 @@ pub fn offer(wish: &GpuWish, machine: &Machine<'_>) -> Result<Offer, String> {
             need: None,
             ..offer
         }),
-        _ => Ok(unnamed(wish, machine)),
+        _ => Ok(free(wish, machine)),
     }
 }
 
+impl Machine<'_> {
+    /// The devices that the run may have.
+    fn there(&self) -> Vec<Device> {
+        match self.allowed {
+            None => all(self.inventory),
+            Some(value) => listed(value, self.inventory),
+        }
+    }
+}
+
+/// All whole GPUs that are free; where there is none, a MIG device, of which a process sees one.
+fn free(wish: &GpuWish, machine: &Machine<'_>) -> Offer {
+    let mut offer = unnamed(machine.there(), wish, machine);
+    match offer.fit.iter().filter(|d| !is_part(d)).count() {
+        0 => offer.fit.truncate(1),
+        _ => offer.fit.retain(|d| !is_part(d)),
+    }
+    offer
+}
+
+fn is_part(device: &Device) -> bool {
+    matches!(device, Device::Mig { .. })
+}
+
 fn counted(count: usize, wish: &GpuWish, machine: &Machine<'_>) -> Result<Offer, String> {
-    let there = visible(machine.allowed, machine.inventory);
+    let mut there = machine.there();
+    if count == 1 {
+        // A whole GPU if one is to be had.
+        there.sort_by_key(is_part);
+    } else {
+        // A process sees one MIG device at most, and no GPU beside it.
+        there.retain(|device| !is_part(device));
+    }
     let right: Vec<&Device> = there
         .iter()
         .filter(|device| never(device, wish, machine).is_none())
         .collect();
     if right.len() < count {
         let mut text = match right.len() {
+            0 if count > 1 && !machine.inventory.instances.is_empty() => {
+                "there is no whole GPU, and a process sees one MIG device at most".to_owned()
+            }
             0 => "there is no GPU".to_owned(),
             1 => "there is 1 GPU".to_owned(),
             n => format!("there are {n} GPUs"),
@@ -77,14 +111,14 @@ fn counted(count: usize, wish: &GpuWish, machine: &Machine<'_>) -> Result<Offer,
     }
     Ok(Offer {
         need: Some(count),
-        ..unnamed(wish, machine)
+        ..unnamed(there, wish, machine)
     })
 }
 
 /// Those that nobody uses or claims.
-fn unnamed(wish: &GpuWish, machine: &Machine<'_>) -> Offer {
+fn unnamed(there: Vec<Device>, wish: &GpuWish, machine: &Machine<'_>) -> Offer {
     let mut offer = Offer::default();
-    for device in visible(machine.allowed, machine.inventory) {
+    for device in there {
         offer.claimed.extend((machine.claimed)(&device));
         let why = never(&device, wish, machine).or_else(|| not_now(&device, wish, machine));
         match why {
@@ -102,11 +136,17 @@ fn named(names: &[String], wish: &GpuWish, machine: &Machine<'_>) -> Result<Offe
         need: Some(names.len()),
         ..Offer::default()
     };
-    let allowed = visible(machine.allowed, machine.inventory);
+    let allowed = machine.there();
     for name in names {
         let device = find(name, machine.inventory)?;
         if !allowed.contains(&device) && machine.allowed.is_some() {
             return Err(format!("{name} is not in CUDA_VISIBLE_DEVICES"));
+        }
+        if is_part(&device) && names.len() > 1 {
+            return Err(format!(
+                "a process sees one MIG device at most, and no GPU beside it: name {} alone",
+                device.shown()
+            ));
         }
         if offer.fit.contains(&device) {
             return Err(format!("{name} is named twice"));
@@ -136,24 +176,54 @@ fn named(names: &[String], wish: &GpuWish, machine: &Machine<'_>) -> Result<Offe
 fn find(name: &str, inventory: &Inventory) -> Result<Device, String> {
     if let Ok(index) = name.parse::<u32>() {
         let there = inventory.gpus.iter().any(|gpu| gpu.index == index);
-        return there
-            .then_some(Device::Gpu(index))
-            .ok_or_else(|| format!("there is no GPU {index}: {}", indices(inventory)));
+        return if there {
+            unsplit(Device::Gpu(index), inventory)
+        } else {
+            Err(format!("there is no GPU {index}: {}", indices(inventory)))
+        };
     }
-    let fitting = inventory.gpus.iter().filter(|gpu| {
-        let uuid = gpu.uuid.as_deref();
-        uuid.is_some_and(|uuid| uuid.starts_with(name))
-    });
-    let fitting: Vec<String> = fitting.map(|gpu| gpu.index.to_string()).collect();
+    let starts = |uuid: &str| uuid.starts_with(name);
+    let fitting = inventory.devices();
+    let fitting = fitting.filter(|device| device.uuid.as_deref().is_some_and(starts));
+    let fitting: Vec<Device> = fitting.map(Device::from).collect();
+    let whole = |device: &&Device| {
+        device
+            .info(inventory)
+            .is_some_and(|i| i.uuid.as_deref() == Some(name))
+    };
+    if let Some(device) = fitting.iter().find(whole) {
+        return unsplit(device.clone(), inventory);
+    }
     if fitting.len() > 1 {
+        let names: Vec<String> = fitting.iter().map(Device::shown).collect();
         return Err(format!(
-            "{name} fits GPUs {}: write more of it",
-            fitting.join(" and ")
+            "{name} fits {}: write more of it",
+            names.join(" and ")
         ));
     }
-    visible(Some(name), inventory)
-        .pop()
-        .ok_or_else(|| format!("there is no device {name}: 'gpuwatch gpus' lists those there are"))
+    let found = fitting.into_iter().next();
+    // Otherwise as CUDA would read it: the older names of MIG devices.
+    let found = found.or_else(|| listed(name, inventory).pop());
+    let found = found.ok_or_else(|| {
+        format!("there is no device {name}: 'gpuwatch gpus' lists those there are")
+    })?;
+    unsplit(found, inventory)
+}
+
+/// A GPU that is split can't be had as a whole.
+fn unsplit(device: Device, inventory: &Inventory) -> Result<Device, String> {
+    let Some(gpu) = device.info(inventory).filter(|gpu| gpu.mig_mode) else {
+        return Ok(device);
+    };
+    let parts: Vec<String> = inventory
+        .instances_of(gpu.index)
+        .filter_map(|i| i.uuid.clone())
+        .collect();
+    let which = match parts.len() {
+        0 => "it has no MIG device that could be used".to_owned(),
+        _ => format!("name a MIG device of it: {}", parts.join(", ")),
+    };
+    Err(format!("GPU {} is in MIG mode: {which}", gpu.index))
 }
 
 fn indices(inventory: &Inventory) -> String {
@@ -167,16 +237,16 @@ fn indices(inventory: &Inventory) -> String {
 
 /// Why this device won't do however long one waits.
 fn never(device: &Device, wish: &GpuWish, machine: &Machine<'_>) -> Option<String> {
-    let info = info(device, machine.inventory)?;
+    let info = device.info(machine.inventory)?;
     let name = info.name.as_deref().unwrap_or("of unknown type");
     if let Some(pattern) = &wish.gpu_type
         && !fits(pattern, info.name.as_deref().unwrap_or_default())
     {
-        return Some(format!("GPU {} is {name}", info.index));
+        return Some(format!("{} is {name}", device.shown()));
     }
     let total = info.memory_mib.map(|mib| mib as f64)?;
     (total < wish.min_free_mib)
-        .then(|| format!("GPU {} has {} in all", info.index, mib_text(total)))
+        .then(|| format!("{} has {} in all", device.shown(), mib_text(total)))
 }
 
 fn not_now(device: &Device, wish: &GpuWish, machine: &Machine<'_>) -> Option<String> {
@@ -186,33 +256,24 @@ fn not_now(device: &Device, wish: &GpuWish, machine: &Machine<'_>) -> Option<Str
 }
 
 fn busy(device: &Device, machine: &Machine<'_>) -> Option<String> {
-    let Device::Gpu(index) = device else {
-        return None; // who is on a part of a GPU isn't told by the whole
-    };
     let mut standings = machine.standings.iter();
-    standings.find(|s| s.gpu == *index)?.busy.clone()
+    standings.find(|s| s.device == *device)?.busy.clone()
 }
 
 /// Memory that can't be read is not enough memory, where some is asked for.
 fn too_full(device: &Device, wish: &GpuWish, machine: &Machine<'_>) -> Option<String> {
-    let Device::Gpu(index) = device else {
-        return None;
-    };
     if wish.min_free_mib <= 0.0 {
         return None;
     }
-    let sample = machine.samples.iter().find(|s| s.index == *index);
+    let info = device.info(machine.inventory)?;
+    let sample = machine.samples.iter().find(|s| s.is_of(info));
     let free = sample.and_then(|s| Some(s.mem_total_mib.get()? - s.mem_used_mib.get()?));
+    let shown = device.shown();
     match free {
         Some(free) if free >= wish.min_free_mib => None,
-        Some(free) => Some(format!("GPU {index} has {} free", mib_text(free))),
-        None => Some(format!("GPU {index} does not tell its free memory")),
+        Some(free) => Some(format!("{shown} has {} free", mib_text(free))),
+        None => Some(format!("{shown} does not tell its free memory")),
     }
-}
-
-fn info<'a>(device: &Device, inventory: &'a Inventory) -> Option<&'a GpuInfo> {
-    let index = device.gpu()?;
-    inventory.gpus.iter().find(|gpu| gpu.index == index)
 }
 
 #[cfg(test)]

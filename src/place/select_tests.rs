@@ -1,7 +1,7 @@
 //! Wishes held against a machine of three GPUs.
 
 use super::*;
-use crate::model::{Reading, Why};
+use crate::model::{GpuInfo, Reading, Why};
 
 fn machine() -> (Inventory, Vec<GpuSample>) {
     let gpu = |index, uuid: &str, name: &str, memory_mib| GpuInfo {
@@ -38,7 +38,7 @@ fn held(wish: &GpuWish, allowed: Option<&str>, claimed: &[u32]) -> Result<Offer,
     let (inventory, samples) = machine();
     let standings: Vec<Standing> = (0..3)
         .map(|gpu| Standing {
-            gpu,
+            device: Device::Gpu(gpu),
             busy: (gpu == 1).then(|| "GPU 1 is busy".to_owned()),
         })
         .collect();
@@ -173,7 +173,7 @@ fn named_ones_are_those() {
         (
             "id:GPU-aa",
             None,
-            "GPU-aa fits GPUs 0 and 1: write more of it",
+            "GPU-aa fits GPU 0 and GPU 1: write more of it",
         ),
         (
             "id:GPU-zz",

@@ -1,7 +1,7 @@
 //! `CUDA_VISIBLE_DEVICES`, string by string.
 
 use super::*;
-use crate::model::GpuInfo;
+use crate::model::{GpuInfo, Instance};
 
 fn machine() -> Inventory {
     let gpu = |index, uuid: &str| GpuInfo {
@@ -139,6 +139,82 @@ fn at_most_one_mig_device_is_visible() {
     ] {
         assert_eq!(visible(Some(value), &machine()), sees, "{value}");
     }
+}
+
+/// GPU 1 is split in two, GPU 2 into nothing.
+fn split() -> Inventory {
+    let mut inventory = machine();
+    let part = |uuid: &str, gi| GpuInfo {
+        index: 1,
+        uuid: Some(uuid.to_owned()),
+        instance: Some(Instance {
+            gi,
+            ..Instance::default()
+        }),
+        ..GpuInfo::default()
+    };
+    inventory.gpus[1].mig_mode = true;
+    inventory.gpus[2].mig_mode = true;
+    inventory.instances = vec![part("MIG-1234", 3), part("MIG-1256", 5)];
+    inventory
+}
+
+/// What is written on a machine with MIG, and the one device that a program sees.
+const SPLIT: &[(Option<&str>, Option<&str>)] = &[
+    // CUDA shows one MIG device, and no GPU beside it.
+    (None, Some("MIG-1234")),
+    (Some("MIG-1234"), Some("MIG-1234")),
+    (Some("MIG-1256"), Some("MIG-1256")),
+    (Some(" MIG-1256 "), Some("MIG-1256")),
+    (Some("MIG-1256,MIG-1234"), Some("MIG-1256")),
+    (Some("MIG-125"), Some("MIG-1256")),
+    (Some("MIG-12"), None),
+    (Some("MIG-9"), None),
+    (Some("MIG-"), None),
+    (Some("mig-1234"), None),
+    (Some("MIG-1234,MIG-1234"), None),
+    (Some("MIG-1234,MIG-123"), None),
+    (Some("MIG-9,MIG-1234"), None),
+    (Some("0"), Some("0")),
+    (Some("0,MIG-1256"), Some("MIG-1256")),
+    (Some("MIG-1256,0"), Some("MIG-1256")),
+    (Some("0,-1,MIG-1256"), Some("0")),
+    // By GPU and instances, as drivers before 470 have it.
+    (Some("MIG-GPU-aaaa2222/3/0"), Some("MIG-1234")),
+    (Some("MIG-GPU-aaaa2222/5/0"), Some("MIG-1256")),
+    (Some("MIG-GPU-aaaa2/5/0"), Some("MIG-1256")),
+    (Some("MIG-GPU-aaaa2222/5/1"), None),
+    (Some("MIG-GPU-aaaa2222/4/0"), None),
+    (Some("MIG-GPU-aaaa2222/5"), None),
+    (Some("MIG-GPU-aaaa2222/x/0"), None),
+    (Some("MIG-GPU-aaaa/5/0"), None),
+    (Some("MIG-GPU-aaaa1111/5/0"), None),
+    (Some("MIG-GPU-aaaa2222/5/0,MIG-1256"), None),
+    // A split GPU is its first part, one split into nothing is none.
+    (Some("1"), Some("MIG-1234")),
+    (Some("GPU-aaaa2222"), Some("MIG-1234")),
+    (Some("1,MIG-1234"), None),
+    (Some("2"), None),
+    (Some("0,2"), Some("0")),
+];
+
+#[test]
+fn as_cuda_reads_it_on_split_gpus() {
+    for (value, sees) in SPLIT {
+        let seen: Vec<_> = visible(*value, &split())
+            .iter()
+            .map(|device| device.shown().replace("GPU ", ""))
+            .collect();
+        assert_eq!(seen, sees.iter().copied().collect::<Vec<_>>(), "{value:?}");
+    }
+}
+
+#[test]
+fn all_devices_are_whole_gpus_and_parts() {
+    let shown: Vec<_> = all(&split()).iter().map(Device::shown).collect();
+    assert_eq!(shown, ["GPU 0", "MIG-1234", "MIG-1256"]);
+    let listed: Vec<_> = listed("MIG-1256,0", &split());
+    assert_eq!(listed.len(), 2, "one of them is chosen by name");
 }
 
 #[test]

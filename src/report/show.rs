@@ -123,11 +123,17 @@ fn driver(record: &RunRecord) -> Option<String> {
 fn gpu_words(gpu: &GpuInfo) -> String {
     let memory = gpu.memory_mib.map(|mib| mib_text(mib as f64));
     let limit = gpu.power_limit_w.map(|watts| format!("{watts} W"));
-    let what = list([gpu.name.clone(), memory, limit, gpu.uuid.clone()]);
-    what.map_or_else(
-        || gpu.index.to_string(),
-        |what| format!("{}: {what}", gpu.index),
-    )
+    let (name, bus) = (gpu.name.clone(), gpu.pci_bus.clone());
+    let what = match gpu.instance {
+        // Its name is its UUID.
+        Some(_) => list([name, memory, Some(format!("on GPU {}", gpu.index)), bus]),
+        None => list([name, memory, limit, gpu.uuid.clone(), bus]),
+    };
+    let label = gpu.label();
+    match what {
+        Some(what) => format!("{label}: {what}"),
+        None => label,
+    }
 }
 
 /// `step 60, epoch 1, age_s 5.1`

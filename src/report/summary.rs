@@ -4,7 +4,7 @@
 
 use super::text::{around, clean, energy, exit, list, progress, quote, short, signal};
 use crate::model::units::{mib_text, seconds_text};
-use crate::model::{Outcome, RunRecord, Summary};
+use crate::model::{GpuInfo, Outcome, RunRecord, Summary};
 use crate::record::FindingRecord;
 
 /// Where the record is.
@@ -116,9 +116,10 @@ fn ending(record: &RunRecord) -> String {
 
 /// `GPU 2: use 48.2 % (p95 97 %), memory peak 18.0 GiB, power 192.5 W, energy 6.0 kJ`
 fn gpu_use(record: &RunRecord) -> Option<String> {
-    let indices: Vec<String> = record.gpus.iter().map(|g| g.index.to_string()).collect();
+    let indices: Vec<String> = record.gpus.iter().map(GpuInfo::label).collect();
     let who = match indices.len() {
         0 => return None,
+        1 if record.gpus[0].instance.is_some() => indices[0].clone(),
         1 => format!("GPU {}", indices[0]),
         _ => format!("GPUs {}", indices.join(",")),
     };
@@ -214,7 +215,7 @@ fn where_kept(record: &RunRecord, kept: Kept<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Exit, GpuInfo, RunState, Verdict};
+    use crate::model::{Exit, RunState, Verdict};
 
     const NOTHING: Notes<'_> = Notes {
         kept: Kept::Nowhere,

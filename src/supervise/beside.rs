@@ -2,11 +2,12 @@
 //! It may be spoken to from every thread; nothing here waits.
 
 use std::os::fd::{AsRawFd, RawFd};
+use std::process::Child;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::launch::sentinel::Sentinel;
-use crate::nvml::client::{Closed, HelperLink};
+use crate::nvml::client::{self, Closed, HelperLink};
 use crate::nvml::protocol::{FromHelper, ToHelper, Watched};
 
 /// The process beside us.
@@ -37,6 +38,19 @@ impl Beside {
             *helper = Some(HelperLink::shared(socket));
         }
         Ok(())
+    }
+
+    /// The helper is gone.
+    pub fn forget_helper(&self) {
+        *self.helper() = None;
+    }
+
+    /// Starts another helper in place of one that is gone. It only reads GPUs: who is sent
+    /// which signal is no longer seen.
+    pub fn new_helper(&self) -> std::io::Result<Child> {
+        let (link, child) = client::spawn()?;
+        *self.helper() = Some(link);
+        Ok(child)
     }
 
     /// We go on alone: so must it, and the signal that did it isn't one of the group's.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{GpuInfo, GpuSample, Reading, Why};
+use crate::model::{Event, GpuChange, GpuInfo, GpuSample, Reading, Why};
 use crate::nvml::attribute;
 
 /// The counters of a GPU when they were first read: they don't start at zero.
@@ -10,6 +10,8 @@ use crate::nvml::attribute;
 struct Baseline {
     energy_j: Option<f64>,
     ecc: Option<u64>,
+    /// Errors since then that were told of.
+    told: u64,
 }
 
 /// The book.
@@ -42,11 +44,24 @@ impl Ledger {
         )
     }
 
+    /// Memory errors since the last look, as an event: the driver doesn't report them everywhere.
+    pub fn errors(&mut self, gpu: &GpuSample, since_start: &Reading<u64>) -> Option<Event> {
+        let now = since_start.get()?;
+        let base = self.baselines.get_mut(&gpu.index)?;
+        (now > base.told).then(|| {
+            base.told = now;
+            Event::Gpu {
+                gpu: gpu.label(),
+                change: GpuChange::Ecc,
+                code: Some(now),
+            }
+        })
+    }
+
     /// Takes in who holds what. Returns how well the job can be told from others, where that
     /// has changed.
     pub fn attribute(&mut self, gpus: &[GpuSample], job: &BTreeSet<u32>) -> Option<String> {
-        // A moment without an answer says nothing about who is there.
-        if gpus.iter().any(|gpu| gpu.processes.value().is_none()) {
+        if !gpus.iter().all(|gpu| attribute::is_settled(&gpu.processes)) {
             return None;
         }
         self.held.clear();
@@ -85,6 +100,7 @@ pub fn unread(gpu: &GpuInfo) -> GpuSample {
     }
     GpuSample {
         index: gpu.index,
+        mig: gpu.mig().map(str::to_owned),
         util_pct: missing(),
         mem_util_pct: missing(),
         mem_used_mib: missing(),
@@ -123,6 +139,7 @@ mod tests {
             mem_mib,
             sm_pct: Reading::Value(0.0),
             compute: true,
+            mps_server: false,
         };
         GpuSample {
             processes: Reading::Value(vec![process]),

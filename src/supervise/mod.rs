@@ -18,6 +18,7 @@ mod placement;
 mod prepare;
 mod progress;
 mod request;
+mod revival;
 mod ring;
 mod sampler;
 mod say;

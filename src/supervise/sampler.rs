@@ -14,7 +14,7 @@ use crate::model::{Event, GpuChange, GpuInfo, GpuSample, Inventory, ProcessChang
 use crate::nvml::attribute;
 use crate::nvml::health::Health;
 use crate::nvml::protocol::{FromHelper, Watched};
-use crate::observe::{HostReader, JobTick, JobTree, ProcFs, ProcessChangeFact, asks, cgroup_root};
+use crate::observe::{HostReader, JobTick, JobTree, ProcFs, asks, cgroup_root};
 use crate::report::{Fate, Leftover};
 use crate::sys::fault;
 use crate::sys::streams::standard;
@@ -29,6 +29,7 @@ use super::frameworks::Frameworks;
 use super::ledger::{self, Ledger};
 use super::placement::Watch;
 use super::progress::Progress;
+use super::revival::Revival;
 
 /// How long the last look may wait for the helper.
 const LAST_LOOK: Duration = Duration::from_millis(150);
@@ -94,6 +95,7 @@ pub struct Sampler {
     drift: Drift,
     watched: Vec<GpuInfo>,
     ledger: Ledger,
+    revival: Revival,
     /// Whether ticks are to be expected from the helper.
     ticking: bool,
     last: Instant,
@@ -119,6 +121,7 @@ impl Sampler {
             drift: Drift::default(),
             watched: Vec::new(),
             ledger: Ledger::default(),
+            revival: Revival::default(),
             ticking: false,
             last: Instant::now(),
             last_tick: Instant::now(),
@@ -141,6 +144,7 @@ impl Sampler {
         }
         while !self.wait(self.next_due()) {
             self.receive();
+            self.revive();
             if Instant::now() >= self.next_due() {
                 self.overdue();
             }
@@ -210,14 +214,40 @@ impl Sampler {
                 self.hear(message);
             }
         } else {
-            self.setup.beside = None;
+            beside.forget_helper();
             self.ticking = false;
-            if !self.watched.is_empty() {
-                let text = "GPUs are no longer read: the helper process has ended";
-                self.problem(text.to_owned());
-            }
             let events = self.health.gone();
             self.tell(&self.setup.clock.now(), events);
+            if !self.revival.after_death(Instant::now()) {
+                let at = self.setup.clock.elapsed_s(Instant::now());
+                self.problem(format!(
+                    "the process that reads the GPUs ended again after {at:.0} s, and none is watched since"
+                ));
+            }
+        }
+    }
+
+    /// Starts the successor of a helper that died, when it is time.
+    fn revive(&mut self) {
+        let Some(beside) = self.setup.beside.clone() else {
+            return;
+        };
+        if !self.revival.is_due(Instant::now()) {
+            return;
+        }
+        let mut own = self
+            .setup
+            .own
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match beside.new_helper() {
+            Ok(child) => {
+                own.push(child.id());
+                self.revival.born(child);
+            }
+            Err(_) => {
+                self.revival.after_death(Instant::now());
+            }
         }
     }
 
@@ -228,7 +258,7 @@ impl Sampler {
             FromHelper::Inventory(inventory) => self.meet(inventory),
             FromHelper::Tick { gpus, .. } => {
                 // A look that was ordered before the run knew what to watch isn't its sample.
-                let ours = |g: &GpuSample| self.watched.iter().any(|w| w.index == g.index);
+                let ours = |g: &GpuSample| self.watched.iter().any(|w| g.is_of(w));
                 if !self.watched.is_empty() && gpus.iter().all(ours) {
                     self.ticking = true;
                     self.last_tick = Instant::now();
@@ -258,19 +288,12 @@ impl Sampler {
 
     /// What there is, and so what to watch.
     fn meet(&mut self, inventory: Inventory) {
-        let indices = self.setup.watch.resolve(&inventory);
-        let watched: Vec<GpuInfo> = inventory
-            .gpus
-            .iter()
-            .filter(|g| indices.contains(&g.index))
-            .cloned()
-            .collect();
+        let watched = self.setup.watch.resolve(&inventory);
         if let (Some(beside), false) = (&self.setup.beside, watched.is_empty()) {
-            let gpus = watched.iter().map(|g| g.index).collect();
-            beside.watch(Watched::These(gpus), self.setup.interval);
+            beside.watch(Watched::of(&watched), self.setup.interval);
         }
         if watched.is_empty() && !std::mem::replace(&mut self.setup.said_unwatched, true) {
-            self.problem(unwatched(&self.setup.watch));
+            self.problem(self.setup.watch.why_none());
         }
         self.watched.clone_from(&watched);
         self.setup
@@ -315,6 +338,11 @@ impl Sampler {
             .iter()
             .map(|gpu| self.ledger.since_start(gpu))
             .collect();
+        let errors: Vec<Event> = gpus
+            .iter()
+            .zip(&bases)
+            .filter_map(|(gpu, base)| self.ledger.errors(gpu, &base.1))
+            .collect();
         let sample = Sample {
             stamp: self.setup.clock.at(self.last),
             job_mem_mib: shares.iter().map(|s| s.mem_mib.clone()).collect(),
@@ -322,12 +350,13 @@ impl Sampler {
             energy_j: bases.iter().map(|b| b.0.clone()).collect(),
             ecc_uncorrected: bases.into_iter().map(|b| b.1).collect(),
             gpus,
-            job: job.sample,
+            job: job.sample.clone(),
             host: host.sample.clone(),
             out_bytes: self.setup.relays.iter().map(|r| r.bytes()).sum(),
             progress: self.setup.progress.now(),
         };
-        let mut events = told_changes(&job.changes);
+        let mut events = job.events(MOST_CHANGES);
+        events.extend(errors);
         events.extend(host.event());
         events.extend(self.drift.look());
         events.extend(self.blocked_reader());
@@ -397,13 +426,15 @@ impl Sampler {
 
     fn tell(&self, stamp: &Stamp, events: Vec<Event>) {
         for event in events {
-            if let Event::Gpu {
-                gpu,
-                change: GpuChange::Lost,
-                ..
-            } = &event
-            {
-                self.problem(format!("GPU {gpu} was lost after {:.0} s", stamp.elapsed_s));
+            if let Event::Gpu { gpu, change, .. } = &event {
+                let at = stamp.elapsed_s;
+                match change {
+                    GpuChange::Lost => self.problem(format!("GPU {gpu} was lost after {at:.0} s")),
+                    GpuChange::Unavailable => self.problem(format!(
+                        "nothing could be read of GPU {gpu} after {at:.0} s"
+                    )),
+                    _ => {}
+                }
             }
             self.setup.desk.event(stamp.clone(), event);
         }
@@ -417,8 +448,7 @@ impl Sampler {
     fn last_look(&mut self) {
         let before = self.last;
         if let (true, Some(beside)) = (self.ticking, self.setup.beside.clone()) {
-            let gpus = self.watched.iter().map(|g| g.index).collect();
-            beside.watch(Watched::These(gpus), self.setup.interval);
+            beside.watch(Watched::of(&self.watched), self.setup.interval);
             let until = Instant::now() + LAST_LOOK;
             while self.last == before && Instant::now() < until {
                 self.wait_for_helper(until);
@@ -452,28 +482,4 @@ impl Sampler {
             })
             .collect()
     }
-}
-
-/// What happened to processes, one by one while it is not too much.
-fn told_changes(changes: &[ProcessChangeFact]) -> Vec<Event> {
-    let told = changes.iter().take(MOST_CHANGES).cloned();
-    let mut events: Vec<Event> = told.map(Event::from).collect();
-    let untold = changes.len().saturating_sub(MOST_CHANGES);
-    if untold > 0 {
-        events.push(Event::Dropped {
-            what: "process events".to_owned(),
-            n: untold as u64,
-        });
-    }
-    events
-}
-
-/// Why no GPU is watched although the driver answers.
-fn unwatched(watch: &Watch) -> String {
-    let why = match watch {
-        Watch::Shown(Some(value)) if value.is_empty() => "CUDA_VISIBLE_DEVICES is empty".to_owned(),
-        Watch::Shown(Some(value)) => format!("CUDA_VISIBLE_DEVICES={value} shows none"),
-        _ => "the driver shows none".to_owned(),
-    };
-    format!("no GPU is watched: {why}")
 }

@@ -4,9 +4,8 @@
 
 use std::mem;
 
-use nvml_wrapper::Device;
-use nvml_wrapper::Nvml;
 use nvml_wrapper::error::{NvmlError, nvml_sym, nvml_try};
+use nvml_wrapper::{Device, EventSet, Nvml};
 use nvml_wrapper_sys::bindings as c;
 
 /// `NVML_ERROR_INSUFFICIENT_SIZE`.
@@ -174,12 +173,57 @@ pub fn clock_reasons(nvml: &Nvml, device: &Device<'_>) -> Result<u64, NvmlError>
     Ok(reasons)
 }
 
-/// Whether both stand for the same GPU, without asking the driver.
-pub fn same_device(one: &Device<'_>, other: &Device<'_>) -> bool {
-    // SAFETY: the handle is only compared.
-    let one = unsafe { one.handle() };
-    // SAFETY: the handle is only compared.
-    one == unsafe { other.handle() }
+/// What an event set delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawEvent {
+    /// The GPU's handle, to be compared with `is_device`.
+    device: c::nvmlDevice_t,
+    /// Bits of `nvmlEventType*`.
+    pub kind: u64,
+    /// The XID.
+    pub data: u64,
+    /// MIG GPU and compute instance; `u32::MAX` where there is none.
+    pub instance: (u32, u32),
+}
+
+impl RawEvent {
+    /// Whether it is about this GPU, without asking the driver: one that just died can't be.
+    pub fn is_of(&self, device: &Device<'_>) -> bool {
+        // SAFETY: the handle is only compared.
+        self.device == unsafe { device.handle() }
+    }
+}
+
+/// The next event, without waiting: the crate leaves out the MIG instance. Errors as NVML does.
+pub fn next_event(nvml: &Nvml, set: &EventSet<'_>) -> Result<RawEvent, NvmlError> {
+    let function = *nvml_sym(nvml.lib().nvmlEventSetWait_v2.as_ref())?;
+    // SAFETY: a handle and integers, for which zero is a value.
+    let mut event = unsafe { mem::zeroed::<c::nvmlEventData_t>() };
+    // SAFETY: the handle belongs to `set`, which lives through the call.
+    let handle = unsafe { set.handle() };
+    // SAFETY: a pointer to the structure that `nvml.h` names, which lives through the call.
+    nvml_try(unsafe { function(handle, &raw mut event, 0) })?;
+    Ok(RawEvent {
+        device: event.device,
+        kind: event.eventType,
+        data: event.eventData,
+        instance: (event.gpuInstanceId, event.computeInstanceId),
+    })
+}
+
+/// The ids of a MIG device. Errors as NVML does.
+pub fn instance(nvml: &Nvml, device: &Device<'_>) -> Result<(u32, u32), NvmlError> {
+    let lib = nvml.lib();
+    let of_gpu = *nvml_sym(lib.nvmlDeviceGetGpuInstanceId.as_ref())?;
+    let of_compute = *nvml_sym(lib.nvmlDeviceGetComputeInstanceId.as_ref())?;
+    let (mut gi, mut ci) = (0, 0);
+    // SAFETY: the handle belongs to `device`, which `nvml` outlives.
+    let handle = unsafe { device.handle() };
+    // SAFETY: a pointer to a number that lives through the call.
+    nvml_try(unsafe { of_gpu(handle, &raw mut gi) })?;
+    // SAFETY: as above.
+    nvml_try(unsafe { of_compute(handle, &raw mut ci) })?;
+    Ok((gi, ci))
 }
 
 /// Total and used bytes as drivers before 510 tell them, reserved memory counted as used.

@@ -7,8 +7,8 @@
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::model::Exit;
 use crate::model::units::seconds_text;
+use crate::model::{Exit, GpuInfo};
 
 use super::alert::{About, Alert, Brief, End, Finding, Progress, RunFacts, State};
 use super::cut::{Budget, cut};
@@ -211,7 +211,7 @@ fn place(run: &RunFacts) -> String {
         (Some(user), Some(host)) => Some(format!("{user}@{host}")),
         (one, other) => one.clone().or_else(|| other.clone()),
     };
-    let gpus: Vec<String> = run.gpus.iter().map(|gpu| gpu.index.to_string()).collect();
+    let gpus: Vec<String> = run.gpus.iter().map(GpuInfo::label).collect();
     let gpus = (!gpus.is_empty()).then(|| format!("GPU {}", gpus.join(", ")));
     let parts = [Some(run.id.clone()), who, gpus];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
@@ -247,7 +247,7 @@ pub(super) mod samples {
     use serde_json::json;
 
     use super::*;
-    use crate::model::{GpuInfo, Outcome, Severity, Verdict};
+    use crate::model::{Outcome, Severity, Verdict};
 
     /// A run.
     pub fn run() -> RunFacts {

@@ -7,7 +7,8 @@
 
 Standard library only. GPUs are numbered as CUDA numbers them for this process: with
 CUDA_VISIBLE_DEVICES=2,3 GPU 0 is the machine's (NVML's) number 2. That holds where the
-variable is a list of integers; otherwise (unset, UUIDs) the number is the machine's own. A number
+variable is a list of integers; a MIG device's UUID stands for that device (FAKE_GPU_DEVICE may
+give it, where the variable names it otherwise); otherwise (unset, other UUIDs) the number is the machine's own. A number
 that CUDA_VISIBLE_DEVICES doesn't reach raises IndexError, like a CUDA error would.
 
 Each process writes only its own file, `$FAKE_NVML_SCENARIO.d/<pid>.json`, by rename. It
@@ -54,12 +55,36 @@ def _own():
 
 def _share(gpu):
     _own()
-    return _mine["gpus"].setdefault(_index(gpu), {"mib": 0, "sm": 0, "mem": 0})
+    index = _index(gpu)
+    return _mine["gpus"].setdefault(index, {"mib": 0, "sm": 0, "mem": 0, **_part(index)})
+
+
+def _mig():
+    """The scenario's MIG device that CUDA_VISIBLE_DEVICES names: its GPU and its ids."""
+    name = os.environ.get("FAKE_GPU_DEVICE") or os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    name = name.split(",")[0]
+    if not name.startswith("MIG-"):
+        return None
+    with open(os.environ["FAKE_NVML_SCENARIO"], encoding="utf-8") as file:
+        gpus = json.load(file)["gpus"]
+    for index, gpu in enumerate(gpus):
+        for device in (gpu.get("mig") or {}).get("devices", ()):
+            if device and device["uuid"] == name:
+                return index, {"gi": device["gi"], "ci": device["ci"]}
+    return None
+
+
+def _part(index):
+    mig = _mig()
+    return mig[1] if mig and mig[0] == index else {}
 
 
 def _index(gpu):
     """The NVML index of a CUDA ordinal."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    mig = _mig()
+    if mig:
+        return mig[0]
     if visible is None:
         return int(gpu)
     try:

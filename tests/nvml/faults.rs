@@ -175,7 +175,7 @@ fn an_xid_is_told_once_even_by_a_gpu_that_is_gone() {
     let mut ticks = 0;
     helper.until(|message| {
         match message {
-            FromHelper::Xid { gpu, code } => xids.push((*gpu, *code)),
+            FromHelper::Xid { gpu, code, .. } => xids.push((*gpu, *code)),
             FromHelper::Tick { .. } if !xids.is_empty() => ticks += 1,
             _ => {}
         }
@@ -191,7 +191,7 @@ fn gpus_that_report_no_xids_do_not_silence_the_others() {
     let driver = FakeDriver::new(&fault(&scenario, &refuses));
     let mut helper = Helper::watching(&driver);
     let xid = helper.until(|message| match message {
-        FromHelper::Xid { gpu, code } => Some((*gpu, *code)),
+        FromHelper::Xid { gpu, code, .. } => Some((*gpu, *code)),
         _ => None,
     });
     assert_eq!(xid, (2, 31));

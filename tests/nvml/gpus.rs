@@ -22,6 +22,10 @@ pub fn gpus_json(driver: &FakeDriver) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+pub fn gpus_table(driver: &FakeDriver) -> String {
+    String::from_utf8(gpus(driver, &[]).stdout).unwrap()
+}
+
 fn keys(object: &Value) -> Vec<&str> {
     object
         .as_object()
@@ -59,7 +63,10 @@ fn gpus_json_keeps_its_contract() {
             "power_w",
             "state",
             "claim",
-            "processes"
+            "processes",
+            "pci_bus",
+            "host_index",
+            "mig"
         ]
     );
     assert_eq!(gpu["util_pct"], 95);

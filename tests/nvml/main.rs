@@ -6,10 +6,16 @@
     reason = "a test may fail where it stands"
 )]
 
+mod asleep;
 mod faults;
 mod gpus;
 mod harness;
+mod mig;
+mod missing;
 mod readings;
+mod real;
 mod sentinel;
+mod successor;
 #[path = "../support/mod.rs"]
 mod support;
+mod who;

@@ -74,17 +74,22 @@ impl FakeDriver {
     /// Says for a running process that it holds and uses this much of a GPU, as
     /// `fake_gpu.py` does for its own.
     pub fn hold(&self, pid: u32, gpu: u32, mib: u64, sm_pct: u32) {
+        self.say_of(pid, gpu, &json!({"mib": mib, "sm": sm_pct}));
+    }
+
+    /// The same on a MIG device, given by GPU, GPU instance and compute instance.
+    pub fn hold_part(&self, pid: u32, (gpu, gi, ci): (u32, u32, u32), mib: u64) {
+        self.say_of(pid, gpu, &json!({"mib": mib, "gi": gi, "ci": ci}));
+    }
+
+    fn say_of(&self, pid: u32, gpu: u32, share: &Value) {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
         let (_, rest) = stat.rsplit_once(')').unwrap();
         let started: u64 = rest.split_whitespace().nth(19).unwrap().parse().unwrap();
         let folder = self.dir.path().join("scenario.json.d");
         fs::create_dir_all(&folder).unwrap();
         let new = folder.join(format!("{pid}.tmp"));
-        let said = json!({
-            "pid": pid,
-            "start": started,
-            "gpus": {gpu.to_string(): {"mib": mib, "sm": sm_pct}},
-        });
+        let said = json!({"pid": pid, "start": started, "gpus": {gpu.to_string(): share}});
         fs::write(&new, said.to_string()).unwrap();
         fs::rename(new, folder.join(format!("{pid}.json"))).unwrap();
     }

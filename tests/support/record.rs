@@ -57,6 +57,14 @@ impl Record {
         reader.deserialize().map(|row| row.unwrap()).collect()
     }
 
+    /// The rows of a file that is being written: its last line may be half there.
+    pub fn samples_so_far(&self) -> Vec<Row> {
+        let text = self.text("samples.csv");
+        let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+        let mut reader = csv::Reader::from_reader(whole.as_bytes());
+        reader.deserialize().map(|row| row.unwrap()).collect()
+    }
+
     pub fn output(&self) -> Vec<u8> {
         std::fs::read(self.folder.join("output.log")).unwrap()
     }

@@ -39,6 +39,11 @@ impl Session {
             deadline: Instant::now() + PATIENCE,
             interval,
         };
+        // Said first: whoever asks wakes a GPU that sleeps.
+        let _ = session.link.send(&ToHelper::Watch {
+            gpus: Watched::All,
+            interval_ms: interval.as_millis() as u64,
+        });
         let inventory = loop {
             match session.next()? {
                 Some(FromHelper::Inventory(inventory)) => break inventory,
@@ -46,10 +51,6 @@ impl Session {
                 None => return Err(nothing("GPUs")),
             }
         };
-        let _ = session.link.send(&ToHelper::Watch {
-            gpus: Watched::All,
-            interval_ms: interval.as_millis() as u64,
-        });
         Ok((session, inventory))
     }
 

@@ -48,8 +48,39 @@ pub struct Gpu {
     pub temp_c: Option<Number>,
     /// W
     pub power_w: Option<Number>,
-    /// `free`, `claimed` (and used by nobody yet), `busy`, `lost`, or `unknown` where too little
-    /// can be read.
+    /// `free`, `claimed` (and used by nobody yet), `busy`, `mig` (its MIG devices are for use),
+    /// `lost`, or `unknown` where too little can be read.
+    pub state: &'static str,
+    /// Who claimed it.
+    pub claim: Option<Claim>,
+    /// Compute and graphics processes, but for those on its MIG devices.
+    pub processes: Vec<Process>,
+    /// Where it is plugged in.
+    pub pci_bus: Option<String>,
+    /// NVML's index on the host, where that is known.
+    pub host_index: Option<u32>,
+    /// Its MIG devices.
+    pub mig: Vec<MigDevice>,
+}
+
+/// A MIG device; null is a reading that there isn't.
+#[derive(Debug, Serialize)]
+pub struct MigDevice {
+    /// `MIG-...`
+    pub uuid: Option<String>,
+    /// The product and its profile.
+    pub name: Option<String>,
+    /// The GPU instance's id.
+    pub gi: u32,
+    /// The compute instance's id.
+    pub ci: u32,
+    /// As that of a GPU.
+    pub cuda_index: Option<usize>,
+    /// MiB
+    pub mem_used_mib: Option<Number>,
+    /// MiB
+    pub mem_total_mib: Option<Number>,
+    /// As that of a GPU.
     pub state: &'static str,
     /// Who claimed it.
     pub claim: Option<Claim>,
@@ -93,24 +124,28 @@ pub struct Process {
 pub fn document(inventory: &Inventory, samples: &[GpuSample]) -> Document {
     let setting = std::env::var_os("CUDA_VISIBLE_DEVICES");
     let setting = setting.as_ref().map(|v| v.to_string_lossy());
-    let visible = visible(setting.as_deref(), inventory);
-    let standings = choose::standings(inventory, samples, &BTreeSet::new(), &|_| None);
-    let claims = Claims::look();
-    let gpus = inventory
-        .gpus
-        .iter()
-        .zip(&standings)
-        .map(|(info, standing)| {
-            let sample = samples.iter().find(|s| s.index == info.index);
-            let claimed = claims.as_ref().and_then(|c| c.claimed(&key(info)));
-            gpu(info, standing, sample, &visible, claimed.map(claim))
-        });
+    let look = Look {
+        inventory,
+        samples,
+        visible: visible(setting.as_deref(), inventory),
+        standings: choose::standings(inventory, samples, &BTreeSet::new(), &|_| None),
+        claims: Claims::look(),
+    };
     Document {
         schema: 1,
         driver: inventory.driver.clone(),
         cuda: inventory.cuda.clone(),
-        gpus: gpus.collect(),
+        gpus: inventory.gpus.iter().map(|info| look.gpu(info)).collect(),
     }
+}
+
+/// What was read, and what follows from all of it.
+struct Look<'a> {
+    inventory: &'a Inventory,
+    samples: &'a [GpuSample],
+    visible: Vec<Device>,
+    standings: Vec<Standing>,
+    claims: Option<Claims>,
 }
 
 fn claim(claimed: Claimed) -> Claim {
@@ -124,41 +159,93 @@ fn claim(claimed: Claimed) -> Claim {
     }
 }
 
-fn gpu(
-    info: &GpuInfo,
-    standing: &Standing,
-    sample: Option<&GpuSample>,
-    visible: &[Device],
-    claim: Option<Claim>,
-) -> Gpu {
-    let unread = GpuSample::default();
-    let read = sample.unwrap_or(&unread);
-    let processes = read.processes.value().map_or(&[][..], Vec::as_slice);
-    Gpu {
-        index: info.index,
-        cuda_index: visible.iter().position(|d| d.gpu() == Some(info.index)),
-        uuid: info.uuid.clone(),
-        name: info.name.clone(),
-        util_pct: number(&read.util_pct, 1.0),
-        mem_used_mib: number(&read.mem_used_mib, 1.0),
-        mem_total_mib: number(&read.mem_total_mib, 1.0)
-            .or_else(|| info.memory_mib.map(Number::from)),
-        temp_c: number(&read.temp_c, 1.0),
-        power_w: number(&read.power_w, 10.0),
-        state: state(standing, read, claim.is_some()),
-        claim,
-        processes: processes.iter().map(process).collect(),
+impl Look<'_> {
+    fn gpu(&self, info: &GpuInfo) -> Gpu {
+        let unread = GpuSample::default();
+        let read = self.read(info).unwrap_or(&unread);
+        let parts: Vec<&GpuInfo> = self.inventory.instances_of(info.index).collect();
+        let claim = self.claim(info);
+        Gpu {
+            index: info.index,
+            cuda_index: self.cuda_index(info),
+            uuid: info.uuid.clone(),
+            name: info.name.clone(),
+            util_pct: number(&read.util_pct, 1.0),
+            mem_used_mib: number(&read.mem_used_mib, 1.0),
+            mem_total_mib: total(read, info),
+            temp_c: number(&read.temp_c, 1.0),
+            power_w: number(&read.power_w, 10.0),
+            state: self.state(info, read, claim.is_some()),
+            claim,
+            processes: listed(read)
+                .iter()
+                .filter(|p| !parts.iter().any(|part| self.is_on(p, part)))
+                .map(process)
+                .collect(),
+            pci_bus: info.pci_bus.clone(),
+            host_index: info.host_index,
+            mig: parts.into_iter().map(|part| self.part(part)).collect(),
+        }
+    }
+
+    fn part(&self, info: &GpuInfo) -> MigDevice {
+        let unread = GpuSample::default();
+        let read = self.read(info).unwrap_or(&unread);
+        let claim = self.claim(info);
+        let ids = info.instance.unwrap_or_default();
+        MigDevice {
+            uuid: info.uuid.clone(),
+            name: info.name.clone(),
+            gi: ids.gi,
+            ci: ids.ci,
+            cuda_index: self.cuda_index(info),
+            mem_used_mib: number(&read.mem_used_mib, 1.0),
+            mem_total_mib: total(read, info),
+            state: self.state(info, read, claim.is_some()),
+            claim,
+            processes: listed(read).iter().map(process).collect(),
+        }
+    }
+
+    fn read(&self, info: &GpuInfo) -> Option<&GpuSample> {
+        self.samples.iter().find(|sample| sample.is_of(info))
+    }
+
+    fn cuda_index(&self, info: &GpuInfo) -> Option<usize> {
+        let device = Device::from(info);
+        self.visible.iter().position(|seen| *seen == device)
+    }
+
+    fn claim(&self, info: &GpuInfo) -> Option<Claim> {
+        self.claims.as_ref()?.claimed(&key(info)).map(claim)
+    }
+
+    fn is_on(&self, process: &GpuProcess, part: &GpuInfo) -> bool {
+        let list = self.read(part).map_or(&[][..], listed);
+        list.iter().any(|p| p.pid == process.pid)
+    }
+
+    fn state(&self, info: &GpuInfo, read: &GpuSample, claimed: bool) -> &'static str {
+        let device = Device::from(info);
+        let standing = self.standings.iter().find(|s| s.device == device);
+        let busy = standing.is_none_or(|s| s.busy.is_some());
+        match (busy, &read.processes, &read.mem_used_mib) {
+            (_, Reading::Missing(Why::Lost), _) => "lost",
+            _ if info.mig_mode => "mig",
+            (false, ..) if claimed => "claimed",
+            (false, ..) => "free",
+            (_, Reading::Missing(_), Reading::Missing(_)) => "unknown",
+            _ => "busy",
+        }
     }
 }
 
-fn state(standing: &Standing, read: &GpuSample, claimed: bool) -> &'static str {
-    match (&standing.busy, &read.processes, &read.mem_used_mib) {
-        (None, ..) if claimed => "claimed",
-        (None, ..) => "free",
-        (_, Reading::Missing(Why::Lost), _) => "lost",
-        (_, Reading::Missing(_), Reading::Missing(_)) => "unknown",
-        _ => "busy",
-    }
+fn listed(read: &GpuSample) -> &[GpuProcess] {
+    read.processes.value().map_or(&[], Vec::as_slice)
+}
+
+fn total(read: &GpuSample, info: &GpuInfo) -> Option<Number> {
+    number(&read.mem_total_mib, 1.0).or_else(|| info.memory_mib.map(Number::from))
 }
 
 fn process(listed: &GpuProcess) -> Process {

@@ -49,19 +49,18 @@ impl Log {
         Ok(log)
     }
 
-    /// Appends a row a GPU; false if nobody reads any more.
+    /// Appends a row a GPU and MIG device; false if nobody reads any more.
     pub fn append(&mut self, inventory: &Inventory, samples: &[GpuSample]) -> Result<bool, String> {
         let time = local_time(jiff::Timestamp::now().as_millisecond() as f64 / 1e3);
         let time = time.unwrap_or_default();
         let unread = GpuSample::default();
         let rows: Vec<_> = inventory
-            .gpus
-            .iter()
+            .devices()
             .map(|info| {
-                let read = samples.iter().find(|s| s.index == info.index);
+                let read = samples.iter().find(|s| s.is_of(info));
                 let mut row = row(read.unwrap_or(&unread));
                 row[0].clone_from(&time);
-                row[1] = info.index.to_string();
+                row[1] = info.label();
                 row[2] = info.uuid.clone().unwrap_or_default();
                 row[3] = info.name.clone().unwrap_or_default();
                 row

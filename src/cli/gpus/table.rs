@@ -4,7 +4,7 @@
 
 use serde_json::Number;
 
-use super::document::{Claim, Document, Gpu, Process};
+use super::document::{Claim, Document, Gpu, MigDevice, Process};
 use crate::model::units::mib_text;
 
 const HEAD: [&str; 8] = [
@@ -28,14 +28,15 @@ pub fn table(document: &Document) -> String {
     }
     let mut rows = vec![HEAD.map(str::to_owned)];
     for gpu in &document.gpus {
-        let claimed = gpu.claim.iter().map(claim);
-        let mut who = claimed.chain(gpu.processes.iter().map(process));
-        rows.push(row(gpu, who.next().unwrap_or_default()));
-        rows.extend(who.map(|w| {
-            let mut row = <[String; 8]>::default();
-            row[7] = w;
-            row
-        }));
+        put(&mut rows, row(gpu), gpu.claim.as_ref(), &gpu.processes);
+        for part in &gpu.mig {
+            put(
+                &mut rows,
+                part_row(part),
+                part.claim.as_ref(),
+                &part.processes,
+            );
+        }
     }
     for row in &rows {
         text += line(row, &rows).trim_end();
@@ -44,16 +45,51 @@ pub fn table(document: &Document) -> String {
     text
 }
 
-fn row(gpu: &Gpu, who: String) -> [String; 8] {
+/// A device's row with its first holder, and a row for each other one.
+fn put(
+    rows: &mut Vec<[String; 8]>,
+    mut row: [String; 8],
+    claimed: Option<&Claim>,
+    processes: &[Process],
+) {
+    let mut who = claimed
+        .map(claim)
+        .into_iter()
+        .chain(processes.iter().map(process));
+    row[7] = who.next().unwrap_or_default();
+    rows.push(row);
+    rows.extend(who.map(|w| {
+        let mut row = <[String; 8]>::default();
+        row[7] = w;
+        row
+    }));
+}
+
+fn row(gpu: &Gpu) -> [String; 8] {
     [
         gpu.index.to_string(),
         gpu.name.clone().unwrap_or_else(|| "-".to_owned()),
         with_unit(gpu.util_pct.as_ref(), " %"),
-        memory(gpu),
+        memory(gpu.mem_used_mib.as_ref(), gpu.mem_total_mib.as_ref()),
         with_unit(gpu.temp_c.as_ref(), " C"),
         with_unit(gpu.power_w.as_ref(), " W"),
         gpu.state.to_owned(),
-        who,
+        String::new(),
+    ]
+}
+
+/// A MIG device below its GPU, by the name that `CUDA_VISIBLE_DEVICES` takes.
+fn part_row(part: &MigDevice) -> [String; 8] {
+    let none = || "-".to_owned();
+    [
+        String::new(),
+        part.uuid.clone().unwrap_or_else(none),
+        none(),
+        memory(part.mem_used_mib.as_ref(), part.mem_total_mib.as_ref()),
+        none(),
+        none(),
+        part.state.to_owned(),
+        String::new(),
     ]
 }
 
@@ -67,15 +103,11 @@ fn mib(number: Option<&Number>) -> String {
         .map_or_else(|| "-".to_owned(), mib_text)
 }
 
-fn memory(gpu: &Gpu) -> String {
-    if gpu.mem_used_mib.is_none() && gpu.mem_total_mib.is_none() {
+fn memory(used: Option<&Number>, total: Option<&Number>) -> String {
+    if used.is_none() && total.is_none() {
         return "-".to_owned();
     }
-    format!(
-        "{} / {}",
-        mib(gpu.mem_used_mib.as_ref()),
-        mib(gpu.mem_total_mib.as_ref())
-    )
+    format!("{} / {}", mib(used), mib(total))
 }
 
 /// `li: claimed by run 20261130-1-train-7f3a (pid 4180)`

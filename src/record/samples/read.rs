@@ -90,7 +90,7 @@ impl<R: Read> SampleReader<R> {
             _ => self.pending.replace(cells.tick(elapsed_s)),
         };
         if let (Some(index), Some(tick)) = (gpu, &mut self.pending) {
-            cells.gpu(index, tick);
+            cells.gpu(index, self.labels.of(index), tick);
         }
         done
     }
@@ -200,10 +200,11 @@ impl Cells<'_> {
         }
     }
 
-    fn gpu(&self, index: u32, tick: &mut Sample) {
+    fn gpu(&self, index: u32, mig: Option<&str>, tick: &mut Sample) {
         let throttle = std::str::from_utf8(self.get(Column::Throttle)).ok();
         tick.gpus.push(GpuSample {
             index,
+            mig: mig.map(str::to_owned),
             util_pct: self.reading(Column::GpuUtilPct),
             mem_util_pct: self.reading(Column::MemUtilPct),
             mem_used_mib: self.reading(Column::MemUsedMib),

@@ -56,6 +56,7 @@ fn per_gpu<T>(
 fn gpu(g: &GpuSample) -> GpuSample {
     GpuSample {
         index: g.index,
+        mig: g.mig.clone(),
         util_pct: number(&g.util_pct, PCT),
         mem_util_pct: number(&g.mem_util_pct, PCT),
         mem_used_mib: number(&g.mem_used_mib, MIB),

@@ -67,6 +67,7 @@ prop_compose! {
     ) -> GpuSample {
         GpuSample {
             index,
+            mig: None,
             util_pct: f[0].clone(),
             mem_util_pct: f[1].clone(),
             mem_used_mib: f[2].clone(),
@@ -87,6 +88,7 @@ prop_compose! {
                 mem_mib: f[0].clone(),
                 sm_pct: f[1].clone(),
                 compute: true,
+                mps_server: false,
             }]),
         }
     }
@@ -261,6 +263,7 @@ fn a_mig_device_goes_by_its_name() {
             GpuSample::default(),
             GpuSample {
                 index: 7,
+                mig: Some("MIG-41b36a63".into()),
                 ..GpuSample::default()
             },
         ],

@@ -10,11 +10,11 @@ use nix::unistd::{Uid, User};
 use super::ask::{Answer, Asking};
 use super::{Placement, Unplaced, Watch};
 use crate::model::{GpuChoice, GpuWish, Inventory, Wait, duration_text};
-use crate::place::choose::{self, Standing};
+use crate::place::choose;
 use crate::place::claims::{self, Claim, ClaimError, Claimed, Claims, Line};
 use crate::place::holder::{claimant, holder};
 use crate::place::select::{self, Machine, Offer};
-use crate::place::visible::Device;
+use crate::place::visible::{Device, all};
 use crate::plan::env::Chosen;
 use crate::report::text::clean;
 use crate::supervise::request::Refused;
@@ -68,7 +68,7 @@ impl Chooser<'_> {
         // What was waited for last: whose turn it was, and who claimed what.
         let mut waited: Option<(bool, Vec<String>)> = None;
         loop {
-            let (offer, standings) = self.offer(&answer, claims.as_ref())?;
+            let offer = self.offer(&answer, claims.as_ref())?;
             let ours = line.as_ref().is_none_or(Line::is_our_turn);
             let taken = if ours {
                 self.take(&offer, &answer.inventory, claims.as_ref())?
@@ -76,8 +76,12 @@ impl Chooser<'_> {
                 None
             };
             if let Some((devices, held)) = taken {
-                let mut placement =
-                    self.placement(&devices, &offer, &answer.inventory, standings.len());
+                let mut placement = self.placement(
+                    &devices,
+                    &offer,
+                    &answer.inventory,
+                    all(&answer.inventory).len(),
+                );
                 placement.claims = held;
                 if waited.is_some() {
                     // One line of ours before the start is enough.
@@ -132,11 +136,7 @@ impl Chooser<'_> {
         }
     }
 
-    fn offer(
-        &self,
-        answer: &Answer,
-        claims: Option<&Claims>,
-    ) -> Result<(Offer, Vec<Standing>), Unplaced> {
+    fn offer(&self, answer: &Answer, claims: Option<&Claims>) -> Result<Offer, Unplaced> {
         let standings =
             choose::standings(&answer.inventory, &answer.samples, &BTreeSet::new(), &who);
         let claimed = |device: &Device| {
@@ -146,7 +146,7 @@ impl Chooser<'_> {
             }
             Some(format!(
                 "{} is claimed by {}",
-                shown(device),
+                device.shown(),
                 claimed.pid.map_or_else(
                     || "a run that can't be seen from here".to_owned(),
                     claimant_text
@@ -160,8 +160,7 @@ impl Chooser<'_> {
             allowed: self.given,
             claimed: &claimed,
         };
-        let offer = select::offer(self.wish, &machine).map_err(|why| self.refused(&why))?;
-        Ok((offer, standings))
+        select::offer(self.wish, &machine).map_err(|why| self.refused(&why))
     }
 
     /// Takes what is needed of what fits; None: that isn't enough, and nothing is taken.
@@ -260,8 +259,7 @@ impl Chooser<'_> {
         inventory: &Inventory,
         all: usize,
     ) -> Placement {
-        let gpus: BTreeSet<u32> = devices.iter().filter_map(Device::gpu).collect();
-        let mut placement = Placement::watching(Watch::These(gpus.into_iter().collect()));
+        let mut placement = Placement::watching(Watch::These(devices.to_vec()));
         placement.chosen = Some(chosen(devices, inventory, self.wish));
         placement.totals_mib = devices.iter().map(|d| total_mib(d, inventory)).collect();
         placement
@@ -272,11 +270,7 @@ impl Chooser<'_> {
 
     /// `GPU 1 (Tesla T4) of 2 is free and chosen; GPU 0 is busy: python (pid 7) holds 6.0 GiB`
     fn chosen_text(devices: &[Device], offer: &Offer, inventory: &Inventory, all: usize) -> String {
-        let name = |device: &Device| {
-            let gpu = device.gpu()?;
-            let info = inventory.gpus.iter().find(|g| g.index == gpu)?;
-            info.name.clone()
-        };
+        let name = |device: &Device| device.info(inventory).and_then(|info| info.name.clone());
         let name = devices.first().and_then(name).filter(|first| {
             let mut others = devices.iter().map(name);
             others.all(|other| other.as_ref() == Some(first))
@@ -284,8 +278,12 @@ impl Chooser<'_> {
         let many = devices.len() > 1;
         let names: Vec<String> = devices.iter().map(value).collect();
         let mut text = format!(
-            "{} {}{} of {all} {} {}",
-            if many { "GPUs" } else { "GPU" },
+            "{}{}{} of {all} {} {}",
+            match devices.first() {
+                Some(Device::Mig { .. }) => "",
+                _ if many => "GPUs ",
+                _ => "GPU ",
+            },
             names.join(","),
             name.map_or_else(String::new, |name| format!(" ({name})")),
             if many { "are" } else { "is" },
@@ -340,19 +338,10 @@ fn claimant_text(pid: u32) -> String {
 
 /// How a device is called among the claims.
 fn key(device: &Device, inventory: &Inventory) -> String {
-    match device {
-        Device::Mig { name, .. } => name.clone(),
-        Device::Gpu(index) => {
-            let info = inventory.gpus.iter().find(|gpu| gpu.index == *index);
-            info.map_or_else(|| format!("index-{index}"), claims::key)
-        }
-    }
-}
-
-fn shown(device: &Device) -> String {
-    match device {
-        Device::Gpu(index) => format!("GPU {index}"),
-        Device::Mig { name, .. } => name.clone(),
+    match (device.info(inventory), device) {
+        (Some(info), _) => claims::key(info),
+        (None, Device::Mig { name, .. }) => name.clone(),
+        (None, Device::Gpu(index)) => format!("index-{index}"),
     }
 }
 
@@ -376,10 +365,7 @@ fn value(device: &Device) -> String {
 fn chosen(devices: &[Device], inventory: &Inventory, wish: &GpuWish) -> Chosen {
     let uuid = |device: &Device| match device {
         Device::Mig { name, .. } => Some(name.clone()),
-        Device::Gpu(index) => {
-            let info = inventory.gpus.iter().find(|gpu| gpu.index == *index);
-            info.and_then(|gpu| gpu.uuid.clone())
-        }
+        Device::Gpu(_) => device.info(inventory)?.uuid.clone(),
     };
     let uuids: Option<Vec<String>> = devices.iter().map(uuid).collect();
     let values: Vec<String> = devices.iter().map(value).collect();

@@ -4,10 +4,8 @@
 mod ask;
 mod choose;
 
-use std::collections::BTreeSet;
-
 use crate::launch::signals::Arrivals;
-use crate::model::{GpuChoice, GpuWish, Inventory};
+use crate::model::{GpuChoice, GpuInfo, GpuWish, Inventory};
 use crate::nvml::protocol::FromHelper;
 use crate::place::claims::{self, Claim};
 use crate::place::visible::{Device, visible};
@@ -23,24 +21,35 @@ use choose::Chooser;
 pub enum Watch {
     /// No GPU.
     Nothing,
-    /// These, by NVML index.
-    These(Vec<u32>),
+    /// These.
+    These(Vec<Device>),
     /// Those that this value of `CUDA_VISIBLE_DEVICES` shows (None: all).
     Shown(Option<String>),
 }
 
 impl Watch {
-    /// The NVML indices, once it is known what there is.
-    pub fn resolve(&self, inventory: &Inventory) -> Vec<u32> {
-        match self {
+    /// The devices, once it is known what there is.
+    pub fn resolve(&self, inventory: &Inventory) -> Vec<GpuInfo> {
+        let devices = match self {
             Self::Nothing => Vec::new(),
-            Self::These(gpus) => gpus.clone(),
-            Self::Shown(value) => {
-                let shown = visible(value.as_deref(), inventory);
-                let gpus: BTreeSet<u32> = shown.iter().filter_map(Device::gpu).collect();
-                gpus.into_iter().collect()
+            Self::These(devices) => devices.clone(),
+            Self::Shown(value) => visible(value.as_deref(), inventory),
+        };
+        // In the inventory's order, in which the helper reads them.
+        let watched = |info: &&GpuInfo| devices.contains(&Device::from(*info));
+        inventory.devices().filter(watched).cloned().collect()
+    }
+
+    /// Why no GPU is watched although the driver answers.
+    pub fn why_none(&self) -> String {
+        let why = match self {
+            Self::Shown(Some(value)) if value.is_empty() => {
+                "CUDA_VISIBLE_DEVICES is empty".to_owned()
             }
-        }
+            Self::Shown(Some(value)) => format!("CUDA_VISIBLE_DEVICES={value} shows none"),
+            _ => "the driver shows none".to_owned(),
+        };
+        format!("no GPU is watched: {why}")
     }
 }
 

@@ -123,6 +123,8 @@ pub struct EventData {
     pub compute_instance: u32,
 }
 
+/// `nvmlEventTypeDoubleBitEccError`.
+pub const EVENT_ECC: u64 = 2;
 /// `nvmlEventTypeXidCriticalError`.
 pub const EVENT_XID: u64 = 8;
 

@@ -36,7 +36,13 @@ macro_rules! texts {
 }
 
 texts! {
-    nvmlDeviceGetName => |m| m.gpu().name.or_derive(|| "NVIDIA A100-SXM4-80GB".to_owned());
+    nvmlDeviceGetName => |m| {
+        let name = m.gpu().name.or_derive(|| "NVIDIA A100-SXM4-80GB".to_owned())?;
+        Ok(match m.mig_device() {
+            Some(_) => format!("{name} MIG 1g.10gb"),
+            None => name,
+        })
+    };
     nvmlDeviceGetUUID => |m| match m.mig_device() {
         Some(mig) => Ok(mig.uuid.clone()),
         None => m.gpu().uuid_text(m.target.gpu),

@@ -3,7 +3,9 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::abi::{Code, EVENT_XID, EventData, Handle, INVALID_ARGUMENT, SUCCESS, TIMEOUT};
+use crate::abi::{
+    Code, EVENT_ECC, EVENT_XID, EventData, Handle, INVALID_ARGUMENT, SUCCESS, TIMEOUT,
+};
 use crate::moment::{Target, device, put, system};
 use crate::state;
 
@@ -36,9 +38,10 @@ extern "C" fn nvmlEventSetFree(set: Handle) -> Code {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetSupportedEventTypes(handle: Handle, out: *mut u64) -> Code {
-    device("nvmlDeviceGetSupportedEventTypes", handle, |_| {
+    device("nvmlDeviceGetSupportedEventTypes", handle, |m| {
+        let types = m.gpu().event_types.or_derive(|| EVENT_XID | EVENT_ECC);
         // SAFETY: a pointer to an unsigned long long, as nvml.h demands.
-        unsafe { put(out, Ok(EVENT_XID)) }
+        unsafe { put(out, types) }
     })
 }
 
@@ -70,10 +73,10 @@ fn next_xid() -> Option<EventData> {
             mig: None,
         }
         .handle(),
-        kind: EVENT_XID,
-        data: xid.xid,
-        gpu_instance: u32::MAX,
-        compute_instance: u32::MAX,
+        kind: xid.xid.map_or(EVENT_ECC, |_| EVENT_XID),
+        data: xid.xid.unwrap_or(0),
+        gpu_instance: xid.gi.unwrap_or(u32::MAX),
+        compute_instance: xid.gi.map_or(u32::MAX, |_| 0),
     })
 }
 

@@ -116,8 +116,8 @@ lists! {
     nvmlDeviceGetComputeRunningProcesses_v3, 3 => Moment::compute;
     nvmlDeviceGetGraphicsRunningProcesses_v2, 2 => Moment::graphics;
     nvmlDeviceGetGraphicsRunningProcesses_v3, 3 => Moment::graphics;
-    nvmlDeviceGetMPSComputeRunningProcesses_v2, 2 => |_| Ok(Vec::new());
-    nvmlDeviceGetMPSComputeRunningProcesses_v3, 3 => |_| Ok(Vec::new());
+    nvmlDeviceGetMPSComputeRunningProcesses_v2, 2 => |m| m.gpu().mps.or_derive(Vec::new);
+    nvmlDeviceGetMPSComputeRunningProcesses_v3, 3 => |m| m.gpu().mps.or_derive(Vec::new);
 }
 
 /// The samples newer than `since`: none of an idle process, as in the real ring.

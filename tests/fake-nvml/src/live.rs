@@ -16,6 +16,9 @@ pub struct Share {
     pub mib: u64,
     pub sm: u32,
     pub mem: u32,
+    /// The MIG device that it is on.
+    pub gi: Option<u32>,
+    pub ci: Option<u32>,
 }
 
 /// One process's file.
@@ -101,7 +104,7 @@ mod tests {
         let share = Share {
             mib: 512,
             sm: 40,
-            mem: 0,
+            ..Share::default()
         };
         assert_eq!(
             read(&dir),

@@ -148,14 +148,14 @@ impl Moment {
             mem_mib: Some(l.share.mib),
             sm: l.share.sm,
             mem: l.share.mem,
-            gi: None,
-            ci: None,
+            gi: l.share.gi,
+            ci: l.share.ci,
         }));
         match self.target.mig {
             None => Ok(list),
             Some(_) => {
                 let device = self.mig_device().ok_or(NOT_FOUND)?;
-                list.retain(|p| p.gi == Some(device.gi));
+                list.retain(|p| (p.gi, p.ci.unwrap_or(0)) == (Some(device.gi), device.ci));
                 Ok(list)
             }
         }
@@ -178,6 +178,7 @@ impl Moment {
             .unwrap_or_default()
             .iter()
             .chain(&self.graphics().unwrap_or_default())
+            .chain(&self.gpu().mps.or_derive(Vec::new).unwrap_or_default())
             .filter_map(|p| p.mem_mib)
             .sum();
         Ok(((self.gpu().base_mib + held) * MIB).min(self.total_bytes()?))
@@ -186,6 +187,10 @@ impl Moment {
     /// The device's use: what the scenario says, or more if its processes use more.
     pub fn util(&self) -> Result<u32, Code> {
         let gpu = self.whole()?;
+        // A split GPU doesn't tell how busy it is.
+        if gpu.mig.as_ref().is_some_and(|mig| mig.enabled) {
+            return Err(NOT_SUPPORTED);
+        }
         let said = gpu.util.or_derive(|| 0)?;
         let processes = self.compute().unwrap_or_default();
         let used: u32 = processes.iter().map(|p| p.sm).sum();

@@ -53,6 +53,10 @@ pub struct Gpu {
     pub ecc_uncorrected: Setting<u64>,
     pub processes: Setting<Vec<Process>>,
     pub graphics: Setting<Vec<Process>>,
+    /// Clients of MPS.
+    pub mps: Setting<Vec<Process>>,
+    /// The kinds of events that are supported.
+    pub event_types: Setting<u64>,
     pub process_util: Setting<bool>,
     pub samples: Vec<RawSample>,
     pub no_permission: bool,
@@ -121,7 +125,12 @@ pub struct Gpm {
 #[serde(deny_unknown_fields)]
 pub struct Xid {
     pub gpu: u32,
-    pub xid: u64,
+    /// Absent: an uncorrectable memory error.
+    #[serde(default)]
+    pub xid: Option<u64>,
+    /// The MIG GPU instance in which it happens.
+    #[serde(default)]
+    pub gi: Option<u32>,
     /// Seconds after the library was initialised.
     #[serde(default)]
     pub after_s: f64,
