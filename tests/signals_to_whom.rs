@@ -203,7 +203,7 @@ fn a_job_that_was_continued_before_we_have_stopped_with_it_goes_on() {
     kill(-pid, libc::SIGCONT);
     let delivered = std::thread::spawn(move || {
         wait_until("we have noticed", || !waits(pid, libc::SIGCONT));
-        reader.read_exact(&mut [0; 100_000]).unwrap();
+        reader.read_exact(&mut vec![0; 100_000]).unwrap();
     });
     // Where a busy machine made it too late, there is no stop after it either.
     let ours = nix::unistd::Pid::from_raw(pid);
