@@ -199,6 +199,35 @@ mod tests {
         Replay::open(dir).unwrap().map(show).collect()
     }
 
+    /// A reader that is off by the last bit would judge a record otherwise than the run.
+    #[test]
+    fn numbers_are_read_as_they_were_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut events = EventWriter::create(dir.path()).unwrap();
+        let times = [
+            0.3,
+            1.7,
+            8.41,
+            1234.567,
+            604_799.999,
+            1.111_111_111_111_111e81,
+        ];
+        for time in times {
+            events
+                .append(&event(time, Event::Host { oom_kill: 1 }))
+                .unwrap();
+        }
+        SampleWriter::create(dir.path()).unwrap();
+        let read: Vec<f64> = Replay::open(dir.path())
+            .unwrap()
+            .map(|entry| match entry.unwrap() {
+                Recorded::Event(event) => event.stamp.elapsed_s,
+                Recorded::Sample(sample) => sample.stamp.elapsed_s,
+            })
+            .collect();
+        assert_eq!(read, times);
+    }
+
     #[test]
     fn events_come_before_the_first_later_sample() {
         let dir = tempfile::tempdir().unwrap();
