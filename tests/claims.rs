@@ -270,6 +270,57 @@ fn a_wish_is_narrowed_by_memory_type_and_what_is_allowed() {
     assert_eq!(given(&["--min-free", "1GiB"], Some("2,1")), "2,1");
 }
 
+/// CUDA counts by another order than the driver: the chosen one must be the one that is got.
+#[test]
+fn another_order_of_devices_is_answered_with_uuids() {
+    let sandbox = Sandbox::new();
+    let driver = FakeDriver::new(&json!({"gpus": [
+        {"uuid": "GPU-slow", "name": "Tesla T4", "base_mib": 4000},
+        {"uuid": "GPU-fast", "name": "NVIDIA A100-SXM4-80GB"},
+    ]}));
+    let show = "echo $CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER";
+    let given = |order: Option<&str>| {
+        let job = sandbox.watched(&["-q", "--gpus", "1"], &["sh", "-c", show]);
+        let mut job = job.with(&driver);
+        if let Some(order) = order {
+            job = job.env("CUDA_DEVICE_ORDER", order);
+        }
+        job.run().assert_ok().out().trim().to_owned()
+    };
+    assert_eq!(given(None), "1 PCI_BUS_ID");
+    assert_eq!(given(Some("PCI_BUS_ID")), "1 PCI_BUS_ID");
+    assert_eq!(given(Some("FASTEST_FIRST")), "GPU-fast FASTEST_FIRST");
+}
+
+#[test]
+fn a_value_that_ends_early_passes_as_it_is_and_is_warned_about() {
+    let sandbox = Sandbox::new();
+    let driver = FakeDriver::new(&json!({"gpus": [{"uuid": "GPU-aa11"}, {"uuid": "GPU-aa22"}]}));
+    for (value, said) in [
+        ("GPU-aa2", None),
+        (
+            "GPU-aa",
+            Some("CUDA_VISIBLE_DEVICES=GPU-aa: GPU-aa fits GPUs 0 and 1"),
+        ),
+        ("1,9", Some("9 names no device")),
+    ] {
+        let job = sandbox.watched(
+            &["--no-record"],
+            &["sh", "-c", "echo \"$CUDA_VISIBLE_DEVICES\"; sleep 1"],
+        );
+        let ended = job.with(&driver).env("CUDA_VISIBLE_DEVICES", value).run();
+        assert_eq!(ended.out().trim(), value);
+        match said {
+            Some(said) => assert!(ended.err().contains(said), "{}", ended.err()),
+            None => assert!(
+                !ended.err().contains("CUDA_VISIBLE_DEVICES"),
+                "{}",
+                ended.err()
+            ),
+        }
+    }
+}
+
 #[test]
 fn what_can_not_be_had_is_refused_in_one_line() {
     let sandbox = Sandbox::new();

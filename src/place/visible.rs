@@ -99,6 +99,35 @@ pub fn listed(value: &str, inventory: &Inventory) -> Vec<Device> {
     seen
 }
 
+/// What is wrong with a value that shows less than it seems to name, as a sentence without a full
+/// stop. None: it means what it says, an early `-1` included.
+pub fn doubt(value: &str, inventory: &Inventory) -> Option<String> {
+    let entries = || value.split(',').map(str::trim);
+    let first_bad = entries().find(|entry| device(entry, inventory).is_none());
+    match first_bad {
+        None if listed(value, inventory).is_empty() => {
+            Some("it names a device twice, and so CUDA shows none".to_owned())
+        }
+        None => None,
+        Some("" | "-1") => None,
+        Some(entry) => {
+            let fits = |gpu: &&GpuInfo| gpu.uuid.as_ref().is_some_and(|u| u.starts_with(entry));
+            let fitting: Vec<String> = inventory
+                .gpus
+                .iter()
+                .filter(fits)
+                .map(|gpu| gpu.index.to_string())
+                .collect();
+            let why = if fitting.len() > 1 {
+                format!("fits GPUs {}", fitting.join(" and "))
+            } else {
+                "names no device".to_owned()
+            };
+            Some(format!("{entry} {why}, and CUDA ends the list there"))
+        }
+    }
+}
+
 /// Whether a number in the variable surely means the GPU that `visible` says.
 ///
 /// CUDA's own order is fastest first, unless `CUDA_DEVICE_ORDER` (given here) is

@@ -248,3 +248,28 @@ fn equal_gpus_leave_no_doubt_about_numbers() {
     inventory.gpus.truncate(1);
     assert!(numbers_are_certain(None, &inventory));
 }
+
+#[test]
+fn a_value_that_shows_less_than_it_names_is_doubted() {
+    for (value, said) in [
+        (
+            "GPU-aaaa",
+            "GPU-aaaa fits GPUs 0 and 1, and CUDA ends the list there",
+        ),
+        (
+            "2,GPU-aaaa,0",
+            "GPU-aaaa fits GPUs 0 and 1, and CUDA ends the list there",
+        ),
+        ("0,7", "7 names no device, and CUDA ends the list there"),
+        (
+            "GPU-cccc",
+            "GPU-cccc names no device, and CUDA ends the list there",
+        ),
+        ("0,0", "it names a device twice, and so CUDA shows none"),
+    ] {
+        assert_eq!(doubt(value, &machine()).as_deref(), Some(said), "{value}");
+    }
+    for value in ["", "-1", "0", "0,1", "2,0", "GPU-bbbb", "0,-1,1", "1,"] {
+        assert_eq!(doubt(value, &machine()), None, "{value}");
+    }
+}

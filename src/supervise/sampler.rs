@@ -289,6 +289,9 @@ impl Sampler {
     /// What there is, and so what to watch.
     fn meet(&mut self, inventory: Inventory) {
         let watched = self.setup.watch.resolve(&inventory);
+        if let Some(text) = self.setup.watch.doubt(&inventory) {
+            self.problem(text);
+        }
         if let (Some(beside), false) = (&self.setup.beside, watched.is_empty()) {
             beside.watch(Watched::of(&watched), self.setup.interval);
         }

@@ -8,7 +8,7 @@ use crate::launch::signals::Arrivals;
 use crate::model::{GpuChoice, GpuInfo, GpuWish, Inventory};
 use crate::nvml::protocol::FromHelper;
 use crate::place::claims::{self, Claim};
-use crate::place::visible::{Device, visible};
+use crate::place::visible::{Device, doubt, visible};
 use crate::plan::env::Chosen;
 
 use super::beside::Beside;
@@ -28,6 +28,15 @@ pub enum Watch {
 }
 
 impl Watch {
+    /// What is odd about it, once it is known what there is.
+    pub fn doubt(&self, inventory: &Inventory) -> Option<String> {
+        let Self::Shown(Some(value)) = self else {
+            return None;
+        };
+        let what = doubt(value, inventory)?;
+        Some(format!("CUDA_VISIBLE_DEVICES={value}: {what}"))
+    }
+
     /// The devices, once it is known what there is.
     pub fn resolve(&self, inventory: &Inventory) -> Vec<GpuInfo> {
         let devices = match self {
