@@ -110,7 +110,11 @@ import os, signal, time
 print('up', flush=True)
 while not os.path.exists('front'):
     time.sleep(0.01)
-print('rows', os.get_terminal_size(1).lines, flush=True)
+# Nobody tells it; a busy machine may need a moment to bring it here.
+wanted = int(open('front').read())
+while os.get_terminal_size(1).lines != wanted:
+    time.sleep(0.01)
+print('rows', wanted, flush=True)
 ";
     let (mut shell, commands) = shell_with(&sandbox, sizes);
     for (rows, command) in [33, 44].into_iter().zip(commands) {
@@ -124,7 +128,8 @@ print('rows', os.get_terminal_size(1).lines, flush=True)
         shell.terminal.resize(rows, 80);
         shell.line("kill -CONT %1; fg");
         shell.job_in_front();
-        std::fs::write(sandbox.path("front"), "").unwrap();
+        std::fs::write(sandbox.path("front.new"), rows.to_string()).unwrap();
+        std::fs::rename(sandbox.path("front.new"), sandbox.path("front")).unwrap();
         shell.wait_for("rows ");
         shell.wait_for(&format!("{rows}\r\n"));
         shell.prompt();

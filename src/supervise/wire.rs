@@ -373,6 +373,10 @@ impl Run {
 
     /// Who else has this signal.
     fn place(&mut self, signal: i32) -> Option<Happening> {
+        if signal == libc::SIGCONT {
+            // Who goes on may look at its size while we still find out who else has this.
+            self.relays.copy_sizes();
+        }
         let beside = self.beside.as_deref();
         let forget = || {
             if let Some(beside) = beside {
