@@ -108,8 +108,7 @@ pub fn doubt(value: &str, inventory: &Inventory) -> Option<String> {
         None if listed(value, inventory).is_empty() => {
             Some("it names a device twice, and so CUDA shows none".to_owned())
         }
-        None => None,
-        Some("" | "-1") => None,
+        None | Some("" | "-1") => None,
         Some(entry) => {
             let fits = |gpu: &&GpuInfo| gpu.uuid.as_ref().is_some_and(|u| u.starts_with(entry));
             let fitting: Vec<String> = inventory
