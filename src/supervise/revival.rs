@@ -22,6 +22,11 @@ pub struct Revival {
 }
 
 impl Revival {
+    /// Whether no helper has died yet.
+    pub fn is_unused(&self) -> bool {
+        self.tries == 0 && self.due.is_none()
+    }
+
     /// The helper is gone; false if it was the last.
     pub fn after_death(&mut self, now: Instant) -> bool {
         if let Some(child) = &mut self.child {
@@ -56,13 +61,13 @@ mod tests {
     fn pauses_grow_and_come_to_an_end() {
         let mut revival = Revival::default();
         let mut now = Instant::now();
-        assert!(!revival.is_due(now));
+        assert!(revival.is_unused() && !revival.is_due(now));
         for pause in PAUSES {
             assert!(revival.after_death(now));
             assert!(!revival.is_due(now + pause / 2));
             now += pause;
             assert!(revival.is_due(now));
-            assert!(!revival.is_due(now));
+            assert!(!revival.is_due(now) && !revival.is_unused());
         }
         assert!(!revival.after_death(now));
         assert!(!revival.is_due(now + Duration::from_secs(3600)));

@@ -218,8 +218,13 @@ impl Sampler {
             self.ticking = false;
             let events = self.health.gone();
             self.tell(&self.setup.clock.now(), events);
+            let at = self.setup.clock.elapsed_s(Instant::now());
+            if self.revival.is_unused() && !self.watched.is_empty() {
+                self.problem(format!(
+                    "no GPU is read for a while: the helper process ended after {at:.0} s"
+                ));
+            }
             if !self.revival.after_death(Instant::now()) {
-                let at = self.setup.clock.elapsed_s(Instant::now());
                 self.problem(format!(
                     "the process that reads the GPUs ended again after {at:.0} s, and none is watched since"
                 ));
