@@ -19,7 +19,7 @@ pub struct GpuInfo {
     /// The temperature in degrees Celsius at which the hardware slows down.
     pub slowdown_c: Option<u32>,
     /// Where it is plugged in, such as `00000000:1A:00.0`: the same inside a container.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pci_bus: Option<String>,
     /// The index on the host, where it is known to be this one (null inside a container).
     pub host_index: Option<u32>,

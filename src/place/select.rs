@@ -43,10 +43,7 @@ pub fn offer(wish: &GpuWish, machine: &Machine<'_>) -> Result<Offer, String> {
         Some(GpuChoice::Named(names)) => named(names, wish, machine),
         Some(GpuChoice::Count(count)) => counted(*count, wish, machine),
         // What somebody asked for must be there, or there would be nothing to wait for.
-        _ if wish.asked => counted(1, wish, machine).map(|offer| Offer {
-            need: None,
-            ..offer
-        }),
+        _ if wish.asked => counted(1, wish, machine).map(|_| free(wish, machine)),
         _ => Ok(free(wish, machine)),
     }
 }
