@@ -1,8 +1,8 @@
 //! The main child: started, reaped; and orphans that the kernel gave us.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::Path;
-use std::{fs, io};
 
 use crate::model::Exit;
 use crate::sys::process::{self, Change};
@@ -145,8 +145,5 @@ pub fn reap_orphans(main: u32, ours: &[u32]) {
 }
 
 fn is_zombie(pid: u32) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
-        stat.rfind(')')
-            .is_some_and(|end| stat[end + 1..].trim_start().starts_with('Z'))
-    })
+    process::stat_field(pid, 3).is_some_and(|state| state == "Z")
 }

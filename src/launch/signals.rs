@@ -1,12 +1,11 @@
 //! Which signals we take, and who else got them.
 
-use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use crate::sys::inherited;
 use crate::sys::signals::{Arrived, Mask, SignalFd, take};
+use crate::sys::{inherited, process};
 
 use super::sentinel::Sentinel;
 
@@ -160,9 +159,7 @@ fn descends_from_us(mut pid: u32) -> bool {
 }
 
 fn parent_of(pid: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let after_name = &stat[stat.rfind(')')? + 1..];
-    after_name.split_ascii_whitespace().nth(1)?.parse().ok()
+    process::stat_field(pid, 4)?.parse().ok()
 }
 
 /// A signal's name without `SIG`, real-time ones as `RTMIN+n`.

@@ -18,6 +18,7 @@ use thiserror::Error;
 
 use super::locks::{self, Lock};
 use crate::model::GpuInfo;
+use crate::sys::process::stat_field;
 
 /// Where claims are, the first that can be had. All users must agree on it.
 const PLACES: [&str; 2] = ["/var/lock/gpuwatch", "/tmp/gpuwatch-claims"];
@@ -286,19 +287,12 @@ pub fn above_us() -> BTreeSet<u32> {
 
 /// Field 4 of `/proc/PID/stat`.
 fn parent(pid: u32) -> Option<u32> {
-    field(pid, 4).and_then(|pid| pid.try_into().ok())
+    stat_field(pid, 4)?.parse().ok()
 }
 
 /// Field 22 of `/proc/PID/stat`: clock ticks from boot to the start.
 fn started(pid: u32) -> Option<u64> {
-    field(pid, 22)
-}
-
-/// A field of `/proc/PID/stat`, counted as proc(5) does: those after the name begin with 3.
-fn field(pid: u32, number: usize) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_ascii_whitespace().nth(number - 3)?.parse().ok()
+    stat_field(pid, 22)?.parse().ok()
 }
 
 /// Whether a lock is on this file. Some file systems (btrfs, overlays) count another device

@@ -143,11 +143,25 @@ pub fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
+/// A field of `/proc/PID/stat`, counted as proc(5) does: those after the name begin with 3, the
+/// state. None where it can't be read: perhaps the process is gone.
+pub fn stat_field(pid: u32, number: usize) -> Option<String> {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // A name may be no text.
+    field_in(&String::from_utf8_lossy(&stat), number).map(str::to_owned)
+}
+
+fn field_in(stat: &str, number: usize) -> Option<&str> {
+    // Nor need the name's parenthesis be the only one.
+    let (_, after_name) = stat.rsplit_once(')')?;
+    after_name
+        .split_ascii_whitespace()
+        .nth(number.checked_sub(3)?)
+}
+
 /// Whether this process is stopped. None where that can't be read: perhaps it is gone.
 pub fn is_stopped(pid: u32) -> Option<bool> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let state = stat[stat.rfind(')')? + 1..].trim_start();
-    Some(state.starts_with(['T', 't']))
+    stat_field(pid, 3).map(|state| state.starts_with(['T', 't']))
 }
 
 /// Continues our parent if this sibling of ours is no longer stopped (or gone).
@@ -158,5 +172,20 @@ pub fn continue_with(sibling: u32) {
         let parent = unsafe { libc::getppid() };
         // SAFETY: kill takes numbers.
         unsafe { libc::kill(parent, libc::SIGCONT) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_behind_any_name() {
+        let stat = "7 (a) b)) S 4 5 6";
+        let fields = [3, 4, 6, 7, 2].map(|number| field_in(stat, number));
+        assert_eq!(fields, [Some("S"), Some("4"), Some("6"), None, None]);
+        assert_eq!(field_in("torn", 3), None);
+        assert_eq!(is_stopped(std::process::id()), Some(false));
+        assert_eq!(stat_field(u32::MAX, 3), None);
     }
 }
