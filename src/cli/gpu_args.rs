@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::model::{GpuChoice, MemLimit, Wait, units};
+use crate::model::{GpuChoice, MOST_GPU_MIB, MemLimit, Wait, units};
 use crate::plan::resolve::Flags;
 
 /// Those flags.
@@ -10,9 +10,10 @@ use crate::plan::resolve::Flags;
 pub struct GpuArgs {
     /// Which GPUs: free (all that nobody uses or claims), a count or auto (so many, or one,
     /// claimed for the run), id: and a list of indices, UUIDs or MIG names (those, claimed, though
-    /// somebody without a claim may use them, unless --wait is given), none (CUDA_VISIBLE_DEVICES is left alone and no GPU is watched). By default free, where
-    /// CUDA_VISIBLE_DEVICES isn't set already and a driver answers within 3 s; set already, it
-    /// is the set that is chosen from
+    /// somebody without a claim may use them, unless --wait is given), none
+    /// (CUDA_VISIBLE_DEVICES is left alone and no GPU is watched). By default free, where
+    /// CUDA_VISIBLE_DEVICES isn't set already and a driver answers within 3 s; set already, it is
+    /// the set that is chosen from
     #[arg(
         long,
         value_name = "WHICH",
@@ -67,8 +68,7 @@ impl GpuArgs {
 
 fn size(text: &str) -> Result<f64, String> {
     let mib = units::size_mib(text).map_err(|e| e.to_string())?;
-    // More than any GPU will have for long.
-    if mib > 1024.0 * 1024.0 * 64.0 {
+    if mib > MOST_GPU_MIB {
         return Err(format!("'{text}' is out of range: no GPU has so much"));
     }
     Ok(mib)

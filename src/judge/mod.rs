@@ -136,8 +136,8 @@ impl Judge {
         self.book.take()
     }
 
-    /// Whether nothing is the matter and the job is at work: what comes next can't make a finding
-    /// whose condition has lasted already.
+    /// Whether the job is at work and nothing was ever the matter: then a word about the next
+    /// sample can wait for the one after it.
     pub fn is_calm(&self) -> bool {
         self.signals.active && self.book.alarms().is_empty()
     }

@@ -7,8 +7,8 @@ use super::units::{mib_text, size_mib};
 
 /// Less than this holds no framework's context, so it can't be meant.
 const LEAST_MIB: f64 = 64.0;
-/// More than any GPU will have for long.
-const MOST_MIB: f64 = 64.0 * 1024.0 * 1024.0;
+/// More than any GPU will have for long, MiB.
+pub const MOST_GPU_MIB: f64 = 64.0 * 1024.0 * 1024.0;
 
 /// Of each GPU of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,7 +34,7 @@ impl FromStr for MemLimit {
             };
         }
         let mib = size_mib(text).map_err(|e| format!("{e}, or a share like 80%"))?;
-        if (LEAST_MIB..=MOST_MIB).contains(&mib) {
+        if (LEAST_MIB..=MOST_GPU_MIB).contains(&mib) {
             Ok(Self::Mib(mib))
         } else {
             Err(format!(

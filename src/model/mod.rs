@@ -36,7 +36,7 @@ pub use event::{
 };
 pub use inventory::{GpuInfo, Instance, Inventory};
 pub use mark::{Mark, Metric, Phase, Stream};
-pub use mem_limit::MemLimit;
+pub use mem_limit::{MOST_GPU_MIB, MemLimit};
 pub use outcome::{Exit, Outcome, RunState, Verdict};
 pub use process::ProcessId;
 pub use program::{OwnProcesses, Program, Programs};

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::error::shown;
 use super::node::Node;
+use crate::model::units::UnitError;
 use crate::model::{GpuChoice, MemLimit, Phase, Repeat, RunNews, Severity, units};
 use crate::plan::nearest::suggestion;
 
@@ -45,25 +46,10 @@ pub fn size_mib(node: &Node) -> Result<f64, String> {
             None => Err(format!("{} can't be a size: {EXAMPLE}", node.kind())),
         };
     };
-    let end = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let factor = match unit.trim() {
-        "KiB" => 1.0 / 1024.0,
-        "MiB" => 1.0,
-        "GiB" => 1024.0,
-        "TiB" => 1024.0 * 1024.0,
-        _ => {
-            return Err(format!(
-                "the size has no unit that is known here: {EXAMPLE}"
-            ));
-        }
-    };
-    let number: f64 = number
-        .parse()
-        .map_err(|_| format!("this is no size: {EXAMPLE}"))?;
-    Ok(number * factor)
+    units::size_mib(text).map_err(|error| match error {
+        UnitError::Unit { .. } => format!("the size has no unit that is known here: {EXAMPLE}"),
+        _ => format!("this is no size: {EXAMPLE}"),
+    })
 }
 
 /// `6GiB` or `80%`.

@@ -5,11 +5,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use nix::unistd::{Uid, User};
-
 use super::ask::{Answer, Asking};
 use super::{Placement, Unplaced, Watch};
 use crate::model::{GpuChoice, GpuWish, Inventory, Wait, duration_text};
+use crate::observe::identity;
 use crate::place::choose;
 use crate::place::claims::{self, Claim, ClaimError, Claimed, Claims, Line};
 use crate::place::holder::{claimant, holder};
@@ -103,7 +102,7 @@ impl Chooser<'_> {
                     return Err(self.refused(&format!("{why}, after waiting for {after}")));
                 }
                 Wait::For(limit) => limit.saturating_sub(began.elapsed()),
-                Wait::Always => LOOK_AGAIN,
+                Wait::Always => LOOK_AT_CLAIMS,
             };
             if waited.is_none() {
                 self.say_waiting(&why);
@@ -314,21 +313,15 @@ impl Chooser<'_> {
 fn who(pid: u32) -> Option<String> {
     let found = holder(Path::new("/proc"), pid);
     let name = found.name?;
-    match found.user.filter(|user| *user != us()) {
+    match found.user.filter(|user| *user != identity::user()) {
         Some(user) => Some(format!("{user}'s {name}")),
         None => Some(name),
     }
 }
 
-fn us() -> String {
-    let uid = Uid::current();
-    let user = User::from_uid(uid).ok().flatten();
-    user.map_or_else(|| uid.to_string(), |user| user.name)
-}
-
 fn claimant_text(pid: u32) -> String {
     let found = claimant(Path::new("/proc"), pid);
-    let whose = found.user.filter(|user| *user != us());
+    let whose = found.user.filter(|user| *user != identity::user());
     let whose = whose.map_or_else(String::new, |user| format!("{user}'s "));
     match found.run {
         Some(run) => format!("{whose}run {run} (pid {pid})"),
@@ -347,11 +340,10 @@ fn key(device: &Device, inventory: &Inventory) -> String {
 
 /// A part of a GPU has less than the GPU, and how much isn't known here.
 fn total_mib(device: &Device, inventory: &Inventory) -> Option<u64> {
-    let Device::Gpu(index) = device else {
-        return None;
-    };
-    let info = inventory.gpus.iter().find(|gpu| gpu.index == *index)?;
-    info.memory_mib
+    match device {
+        Device::Gpu(_) => device.info(inventory)?.memory_mib,
+        Device::Mig { .. } => None,
+    }
 }
 
 /// As `CUDA_VISIBLE_DEVICES` names it.
