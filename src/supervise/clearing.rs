@@ -4,21 +4,17 @@
 //! PID and start time. Nothing of our own is among them: helper, hooks and tools are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
-use std::io;
-use std::os::unix::ffi::OsStringExt as _;
 use std::time::Duration;
 
 use crate::launch::relay::Relays;
+use crate::launch::signals;
 use crate::launch::stop::{Ladder, Order, Rung};
 use crate::model::ProcessId;
 use crate::observe::{self, JobTree, ProcFs, ProcessState};
-use crate::plan::argv;
 use crate::report::{Fate, Leftover};
-use crate::sys::signals;
 
+use super::job_process::{command_of, continue_if_stopped, signal_exactly};
 use super::state::Clear;
-use super::stopper::signal_of;
 use super::watchers::Watchers;
 
 /// Some need a moment to end by themselves, `tee` above all: they get it as long as output comes
@@ -36,8 +32,6 @@ const WAIT_EVERY: Duration = Duration::from_secs(1);
 const TOGETHER: Duration = Duration::from_millis(5);
 /// A program of ours is started within about this.
 const STARTING: Duration = Duration::from_millis(10);
-/// So much of a command is shown.
-const SHOWN: usize = 60;
 
 /// One of them.
 #[derive(Default)]
@@ -214,7 +208,8 @@ impl Clearing {
         let Some(member) = self.members.get_mut(&order.who) else {
             return;
         };
-        let (signal, name) = signal_of(order.rung);
+        let signal = order.rung.signal();
+        let name = signals::name(signal);
         let pid = order.who.pid;
         let mut result = format!("{name} to {} (PID {pid})", member.command);
         match signal_exactly(order.who, signal) {
@@ -240,41 +235,4 @@ impl Clearing {
 fn leftovers(main: ProcessId, own: &[u32]) -> Vec<observe::Leftover> {
     let own = own.iter().copied().collect();
     JobTree::new(ProcFs::default(), std::process::id(), own, Some(main)).leftovers()
-}
-
-/// A leftover's command line as it may be shown, else its short name.
-pub fn command_of(left: &observe::Leftover) -> String {
-    // Of a process that waits in the kernel nothing more can be asked.
-    let line = if left.state == ProcessState::Disk {
-        Vec::new()
-    } else {
-        let mut fs = ProcFs::default();
-        let read = fs.read(format_args!("{}/cmdline", left.id.pid));
-        read.map(<[u8]>::to_vec).unwrap_or_default()
-    };
-    let words = line.split(|byte| *byte == 0).filter(|w| !w.is_empty());
-    let words: Vec<OsString> = words.map(|w| OsString::from_vec(w.to_vec())).collect();
-    let text = argv::recorded(&words).join(" ");
-    if text.is_empty() {
-        return left.name.clone();
-    }
-    if text.chars().count() <= SHOWN {
-        return text;
-    }
-    text.chars().take(SHOWN - 3).chain("...".chars()).collect()
-}
-
-/// Sends this process, and nobody who has its PID by now, a signal; false where it is gone.
-fn signal_exactly(who: ProcessId, signal: i32) -> io::Result<bool> {
-    let mut fs = ProcFs::default();
-    let mut is_it = || fs.identity(who.pid).is_ok_and(|now| now == who);
-    signals::send_if(who.pid, signal, &mut is_it)
-}
-
-/// A stopped process doesn't answer a TERM; true where it was continued for that.
-pub fn continue_if_stopped(who: ProcessId) -> bool {
-    let stopped = ProcFs::default()
-        .stat(who.pid)
-        .is_ok_and(|(stat, _)| stat.start == who.start && stat.state == b'T');
-    stopped && signal_exactly(who, libc::SIGCONT).is_ok_and(|sent| sent)
 }

@@ -11,6 +11,7 @@ use crate::model::{EnvSetting, GitState, RunRecord, RunState};
 use crate::observe::identity;
 use crate::plan::{argv, env, job_ids, rules};
 
+use super::clock::wall_now;
 use super::prepare::Prepared;
 
 /// What of the record is known at the start.
@@ -81,6 +82,18 @@ impl Facts {
             host: identity::host(),
             git,
             ..self.brief()
+        }
+    }
+}
+
+impl Prepared {
+    /// Writes the record's beginning, so that the run can be found whatever becomes of us once
+    /// there is a child. What goes wrong here goes wrong again when the scribe does it, and is
+    /// said then.
+    pub fn begin_record(&self) {
+        if let Some(dir) = &self.dir {
+            let facts = Facts::of(self, None, wall_now());
+            let _ = dir.write_run(&facts.brief());
         }
     }
 }

@@ -12,6 +12,7 @@ mod digest;
 mod facts;
 mod follow;
 mod frameworks;
+mod job_process;
 mod ledger;
 mod memory;
 mod placement;

@@ -19,7 +19,6 @@ use crate::tell::Channels;
 
 use super::beside::Beside;
 use super::clock::wall_now;
-use super::facts::Facts;
 use super::memory::MemoryLimit;
 use super::placement::{self, Placement, Unplaced};
 use super::request::{Ending, Refused, Request};
@@ -245,16 +244,6 @@ impl Prepared {
             .iter()
             .map(|change| (OsString::from(&change.name), change.value.clone()))
             .collect()
-    }
-
-    /// Writes the record's beginning, so that the run can be found whatever becomes of us once
-    /// there is a child. What goes wrong here goes wrong again when the scribe does it, and is
-    /// said then.
-    pub fn begin_record(&self) {
-        if let Some(dir) = &self.dir {
-            let facts = Facts::of(self, None, wall_now());
-            let _ = dir.write_run(&facts.brief());
-        }
     }
 
     /// The one line before the start, if there is something to say.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
+use std::process::Child;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,11 +22,11 @@ use crate::sys::streams::standard;
 
 use super::alarm::Job;
 use super::beside::Beside;
-use super::clearing::command_of;
 use super::clock::{Drift, RunClock};
 use super::desk::{Desk, Entry};
 use super::follow::Follower;
 use super::frameworks::Frameworks;
+use super::job_process::command_of;
 use super::ledger::{self, Ledger};
 use super::placement::Watch;
 use super::progress::Progress;
@@ -224,11 +225,17 @@ impl Sampler {
                     "no GPU is read for a while: the helper process ended after {at:.0} s"
                 ));
             }
-            if !self.revival.after_death(Instant::now()) {
-                self.problem(format!(
-                    "the process that reads the GPUs ended again after {at:.0} s, and none is watched since"
-                ));
-            }
+            self.await_successor("it ended again");
+        }
+    }
+
+    /// A helper is gone, or can't be had.
+    fn await_successor(&mut self, why: &str) {
+        if !self.revival.after_death(Instant::now()) {
+            let at = self.setup.clock.elapsed_s(Instant::now());
+            self.problem(format!(
+                "no GPU is read since {at:.0} s: the process that reads them can't be kept up: {why}"
+            ));
         }
     }
 
@@ -240,19 +247,18 @@ impl Sampler {
         if !self.revival.is_due(Instant::now()) {
             return;
         }
+        // Nobody looks at our children from before there is one until its PID is known.
         let mut own = self
             .setup
             .own
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        match beside.new_helper() {
-            Ok(child) => {
-                own.push(child.id());
-                self.revival.born(child);
-            }
-            Err(_) => {
-                self.revival.after_death(Instant::now());
-            }
+        let started = beside.new_helper();
+        own.extend(started.as_ref().map(Child::id));
+        drop(own);
+        match started {
+            Ok(child) => self.revival.born(child),
+            Err(error) => self.await_successor(&error.to_string()),
         }
     }
 

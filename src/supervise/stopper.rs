@@ -8,12 +8,14 @@ use std::time::{Duration, Instant};
 
 use crate::launch::child::Child;
 use crate::launch::relay::Relays;
+use crate::launch::signals;
 use crate::launch::stop::{Ladder, Rung};
-use crate::model::{EndSettings, Event, ProcessId};
+use crate::model::{EndSettings, ProcessId};
 use crate::observe::ProcFs;
 use crate::report::Leftover;
 
-use super::clearing::{Clearing, continue_if_stopped};
+use super::clearing::Clearing;
+use super::job_process::continue_if_stopped;
 use super::state::{Clear, Happening};
 use super::watchers::Watchers;
 
@@ -153,7 +155,8 @@ impl Stopper {
         let lives = (!child.has_ended()).then_some(self.main);
         let mut why = None;
         for order in self.ladder.look(&BTreeSet::from_iter(lives), now) {
-            let (signal, name) = signal_of(order.rung);
+            let signal = order.rung.signal();
+            let name = signals::name(signal);
             let sent = child.order(signal);
             let mut result = format!("{name} to PID {}", self.main.pid);
             if let Err(error) = &sent {
@@ -178,23 +181,5 @@ impl Stopper {
 
     fn now(&self) -> Duration {
         self.began.elapsed().saturating_sub(self.stopped)
-    }
-}
-
-/// The signal of a rung, and its name.
-pub fn signal_of(rung: Rung) -> (i32, &'static str) {
-    match rung {
-        Rung::Term => (libc::SIGTERM, "TERM"),
-        Rung::Kill => (libc::SIGKILL, "KILL"),
-    }
-}
-
-impl Watchers {
-    /// Notes what we did.
-    pub(super) fn act(&self, what: &str, result: String) {
-        self.log(Event::Action {
-            what: what.to_owned(),
-            result,
-        });
     }
 }

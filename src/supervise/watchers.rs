@@ -360,6 +360,12 @@ impl Watchers {
         Some(action(&ours))
     }
 
+    /// Notes what we did.
+    pub fn act(&self, what: &str, result: String) {
+        let what = what.to_owned();
+        self.log(Event::Action { what, result });
+    }
+
     /// A sentence for the summary.
     pub fn problem(&self, text: String) {
         self.desk.put(Entry::Problem(text));
