@@ -192,6 +192,11 @@ fn waiting_ends_in_time_and_by_a_signal() {
         "{}",
         ended.err()
     );
+    // A dry run says what is so, and waits for nothing.
+    let dry = ["--dry-run", "--gpus", "1", "--wait"];
+    let ended = sandbox.watched(&dry, &["true"]).with(&driver).run();
+    assert_eq!(ended.code(), Some(125));
+    assert!(ended.err().contains("GPU 0 is claimed"), "{}", ended.err());
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let waits = stays(&sandbox, &driver, &["--gpus", "1", "--wait"], "never");
         waits.wait_for_err("waiting for a GPU");

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use clap::builder::{FalseyValueParser, TypedValueParser};
 
+use crate::model::Wait;
 use crate::plan::env::parse_env_arg;
 use crate::supervise::wire::{self, Ending, Request};
 
@@ -94,16 +95,19 @@ pub struct RunArgs {
 
 /// Runs the command.
 pub fn run(args: RunArgs) -> ExitCode {
-    let settings = match args.settings.resolve(&args.gpus) {
+    let mut settings = match args.settings.resolve(&args.gpus) {
         Ok(settings) => settings,
         Err(error) => {
             complain(&lines(&error));
             return ExitCode::from(NOT_STARTED);
         }
     };
+    if args.dry_run {
+        // What can't be had now is the answer.
+        settings.gpus.wait = Wait::No;
+    }
     let request = Request {
         argv: args.command,
-        gpus: settings.gpus.clone(),
         env: args.env,
         no_env: args.no_env,
         settings,

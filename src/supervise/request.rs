@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::model::GpuWish;
 use crate::plan::resolve::Resolved;
 
 /// What was typed, with every default filled in but the one that depends on the driver.
@@ -11,13 +10,11 @@ use crate::plan::resolve::Resolved;
 pub struct Request {
     /// The command and its arguments; not empty.
     pub argv: Vec<OsString>,
-    /// Which GPUs.
-    pub gpus: GpuWish,
     /// The user's own variables for the child.
     pub env: Vec<(String, OsString)>,
     /// Set nothing but those.
     pub no_env: bool,
-    /// What the profiles and flags settle: environment, interval, judge, rules, whom to tell.
+    /// What the profiles and flags settle: GPUs, environment, interval, judge, rules, whom to tell.
     pub settings: Resolved,
     /// The run's name, if given.
     pub name: Option<String>,

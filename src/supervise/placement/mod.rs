@@ -115,7 +115,7 @@ pub fn place(
 ) -> Result<Placement, Unplaced> {
     let given = visible_devices(request);
     let nested = std::env::var_os("GPUWATCH_RUN_ID").is_some();
-    let wish = &request.gpus;
+    let wish = &request.settings.gpus;
     match (&wish.choice, &given) {
         (Some(GpuChoice::None), _) => return Ok(Placement::watching(Watch::Nothing)),
         // The user's own choice, or the outer run's, which may have left it open.
