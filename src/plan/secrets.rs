@@ -183,48 +183,52 @@ fn pairs(text: &str) -> String {
     masked + rest
 }
 
-/// How much of `after` (from its separator on) is kept, and how much then hidden.
+/// How much of `after` (from its separator on) is kept, and how much then hidden; `open` is
+/// within braces.
 fn pair(before: &str, after: &str, open: bool) -> Option<(usize, usize)> {
-    let named = before.trim_end().trim_end_matches(']');
-    let bare_name = named.trim_end_matches(is_quote).trim_end_matches('\\');
-    let quoted_name = bare_name.len() < named.len();
-    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    let start = bare_name.rfind(|c| !is_part(c)).map_or(0, |at| {
-        at + bare_name
-            .get(at..)
-            .and_then(|s| s.chars().next())
-            .map_or(1, char::len_utf8)
-    });
-    let name = bare_name.get(start..).filter(|name| is_secret_name(name))?;
-    let value = after.get(1..)?;
-    let blank = value.len() - value.trim_start_matches([' ', '\t']).len();
-    let value = value.get(blank..)?;
-    if let Some(at) = value
-        .find(is_quote)
-        .filter(|at| value[..*at].chars().all(|c| c == '\\'))
-    {
+    let (name, is_quoted) = secret_name_before(before)?;
+    let value = after.get(1..)?.trim_start_matches([' ', '\t']);
+    let kept = after.len() - value.len();
+    if let Some(quote) = opening_quote(value) {
         // It ends with a quote like the one that opens it, escaped as often.
-        let (mark, inside) = value.split_at(at + 1);
-        return Some((
-            1 + blank + mark.len(),
-            inside.find(mark).unwrap_or(inside.len()),
-        ));
+        let inside = value.strip_prefix(quote)?;
+        let end = inside.find(quote).unwrap_or(inside.len());
+        return Some((kept + quote.len(), end));
     }
-    if after.starts_with('=') && !quoted_name {
+    if after.starts_with('=') && !is_quoted {
         return None;
     }
-    let lone = name.eq_ignore_ascii_case("key");
-    let end = match (quoted_name, blank > 0) {
+    let is_lone = name.eq_ignore_ascii_case("key");
+    let is_apart = kept > 1;
+    let end = match (is_quoted, is_apart) {
         (true, _) => value.find(|c: char| c.is_whitespace() || matches!(c, ',' | '}' | ']')),
-        (false, true) if !lone && open => value.find([',', '}', ']', '\n', '"', '\'']),
-        (false, true) if !lone => value.find(['\n', '"', '\'']),
-        (false, false) if open || (!lone && name.contains(['-', '_'])) => {
+        (false, true) if !is_lone && open => value.find([',', '}', ']', '\n', '"', '\'']),
+        (false, true) if !is_lone => value.find(['\n', '"', '\'']),
+        (false, false) if open || (!is_lone && name.contains(['-', '_'])) => {
             value.find(|c: char| c.is_whitespace() || is_quote(c) || matches!(c, ',' | '}'))
         }
         _ => return None,
     };
     let end = end.unwrap_or(value.len());
-    (end > 0 && !value.starts_with("//")).then_some((1 + blank, end))
+    (end > 0 && !value.starts_with("//")).then_some((kept, end))
+}
+
+/// The secret's name that `before` ends with, and whether it stands in quotes.
+fn secret_name_before(before: &str) -> Option<(&str, bool)> {
+    let written = before.trim_end().trim_end_matches(']');
+    let bare = written.trim_end_matches(is_quote).trim_end_matches('\\');
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let name = bare.rsplit(|c| !is_part(c)).next()?;
+    is_secret_name(name).then_some((name, bare.len() < written.len()))
+}
+
+/// The quote that a value begins with, and what escapes it.
+fn opening_quote(value: &str) -> Option<&str> {
+    let bare = value.trim_start_matches('\\');
+    let escapes = value.len() - bare.len();
+    bare.starts_with(is_quote)
+        .then(|| value.get(..=escapes))
+        .flatten()
 }
 
 /// `scheme://user:password@host`: the password.

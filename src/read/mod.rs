@@ -14,8 +14,8 @@
 //! instants at which they came) alone. The line under the cursor is read ahead at the end of
 //! each `feed`, without its last word, which may be cut in two: such a mark is missing when the
 //! bytes come in larger pieces, and may say what the whole line doesn't, but it is never taken
-//! into account later. Of one phase and rank larger pieces
-//! give some of the marks that smaller ones give, in their order.
+//! into account later. Of one phase and rank larger pieces give some of the marks that smaller
+//! ones give, in their order.
 
 mod about;
 mod counters;

@@ -95,6 +95,7 @@ impl IndexEntry {
         let local = self.started.get(..19).and_then(local_second);
         local.or_else(|| start_in_id(&self.id))
     }
+
     /// The entry of a run; `findings` are the names of those that were raised.
     pub fn new(record: &RunRecord, findings: Vec<String>, dir: &Path) -> Self {
         Self {

@@ -112,6 +112,7 @@ fn tells_framework(run_dir: &Path) -> Result<bool, RecordError> {
     let Some(mut events) = optional(EventReader::open(run_dir))? else {
         return Ok(false);
     };
+    // What can't be read is said when the entries are.
     Ok(events.any(|read| read.is_ok_and(|l| matches!(l.event, Event::Framework { .. }))))
 }
 
