@@ -10,9 +10,9 @@ use std::process::ExitCode;
 
 use serde::Deserialize;
 
+use super::output::complain;
 use crate::model::{Mark, Metric, Phase, Stream, units};
 use crate::read::{Layout, ProgressReader};
-use crate::report::text::clean;
 
 /// What progress is read off this output
 #[derive(Debug, clap::Args)]
@@ -70,12 +70,6 @@ fn reason(error: &io::Error) -> String {
         Some(end) => text[..end].to_lowercase(),
         None => text,
     }
-}
-
-fn complain(what: &str) -> ExitCode {
-    // Where even standard error is closed there is nobody left to tell.
-    let _ = writeln!(io::stderr(), "gpuwatch: {}", clean(what));
-    ExitCode::FAILURE
 }
 
 enum Failure {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use nix::unistd::{SysconfVar, Uid, User, sysconf};
 
-use crate::sys::process::children;
+use crate::sys::process::{children, stat_field_of};
 
 /// What is known of a process.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,9 +28,10 @@ pub struct Holder {
 /// Looks a process up; what can't be read is None.
 pub fn holder(proc: &Path, pid: u32) -> Holder {
     let dir = proc.join(pid.to_string());
-    let name = fs::read_to_string(dir.join("comm"))
+    // A name may be no text.
+    let name = fs::read(dir.join("comm"))
         .ok()
-        .map(|n| n.trim_end().to_owned());
+        .map(|n| String::from_utf8_lossy(&n).trim_end().to_owned());
     Holder {
         user: fs::metadata(&dir).ok().map(|m| user_name(m.uid())),
         command: command_line(&dir).or_else(|| name.as_ref().map(|n| format!("[{n}]"))),
@@ -87,10 +88,7 @@ fn command_line(dir: &Path) -> Option<String> {
 
 /// Boot time plus the process's start, which the kernel counts in ticks since boot.
 fn started(proc: &Path, dir: &Path) -> Option<f64> {
-    let stat = fs::read_to_string(dir.join("stat")).ok()?;
-    // The name in parentheses may contain anything; the start is field 22 of all.
-    let (_, rest) = stat.rsplit_once(')')?;
-    let ticks: f64 = rest.split_whitespace().nth(19)?.parse().ok()?;
+    let ticks: f64 = stat_field_of(dir, 22)?.parse().ok()?;
     let boot = fs::read_to_string(proc.join("stat")).ok()?;
     let boot: f64 = boot
         .lines()
@@ -141,6 +139,21 @@ mod tests {
             None,
             "foreign text isn't an id"
         );
+    }
+
+    #[test]
+    fn a_name_that_is_no_text_hides_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("42");
+        fs::create_dir(&dir).unwrap();
+        fs::write(root.path().join("stat"), "btime 1000\n").unwrap();
+        fs::write(dir.join("comm"), b"train\xff\n").unwrap();
+        let mut stat = b"42 (train\xff) S".to_vec();
+        stat.extend(b" 0".repeat(19));
+        fs::write(dir.join("stat"), stat).unwrap();
+        let found = holder(root.path(), 42);
+        assert_eq!(found.name.as_deref(), Some("train\u{fffd}"));
+        assert_eq!(found.since, Some(1000.0));
     }
 
     #[test]

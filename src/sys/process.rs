@@ -3,6 +3,7 @@
 use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
+use std::path::Path;
 
 /// How a child changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +147,12 @@ pub fn children(pid: u32) -> Vec<u32> {
 /// A field of `/proc/PID/stat`, counted as proc(5) does: those after the name begin with 3, the
 /// state. None where it can't be read: perhaps the process is gone.
 pub fn stat_field(pid: u32, number: usize) -> Option<String> {
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    stat_field_of(&Path::new("/proc").join(pid.to_string()), number)
+}
+
+/// The same of the process whose directory this is.
+pub fn stat_field_of(process: &Path, number: usize) -> Option<String> {
+    let stat = std::fs::read(process.join("stat")).ok()?;
     // A name may be no text.
     field_in(&String::from_utf8_lossy(&stat), number).map(str::to_owned)
 }

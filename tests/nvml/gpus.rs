@@ -1,5 +1,6 @@
 //! `gpuwatch gpus`.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::process::{Output, Stdio};
 
@@ -114,6 +115,33 @@ fn the_table_shows_dashes_for_what_is_missing() {
     assert_eq!(row[..1], ["0"]);
     assert_eq!(row[3], "-", "{text}");
     assert_eq!(row.last(), Some(&"free"));
+}
+
+#[test]
+fn the_table_shows_foreign_text_as_text() {
+    let driver = FakeDriver::new(&json!({"gpus": [{"name": "A\u{1b}[2J\u{202e}B\nC"}]}));
+    let table = gpus_table(&driver);
+    assert!(table.contains("A?[2J?B?C"), "{table:?}");
+    assert_eq!(table.lines().count(), 3, "{table:?}");
+    assert!(!table.contains('\u{1b}'), "{table:?}");
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_is_a_failure() {
+    let driver = FakeDriver::new(&json!({"gpus": [{}]}));
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    for arguments in [&[][..], &["--json"], &["--watch"]] {
+        let mut command = gpuwatch(&driver);
+        let output = command.arg("gpus").args(arguments).stdout(full()).output();
+        let output = output.unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            said.starts_with("gpuwatch: cannot write the answer: "),
+            "{said}"
+        );
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
 }
 
 #[test]

@@ -11,11 +11,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use self::ask::{Heard, Session};
-use self::document::document;
+use self::document::{Document, document};
 use self::log::Log;
+use super::output::{complain, note, unwritten};
 use crate::model::units;
 use crate::model::{GpuSample, Inventory};
-use crate::report::text::clean;
 
 /// What was typed.
 #[derive(Debug, clap::Args)]
@@ -42,15 +42,8 @@ const CLEAR: &str = "\x1b[H\x1b[2J\x1b[3J";
 pub fn run(args: &GpusArgs) -> ExitCode {
     match show(args) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            say(&why);
-            ExitCode::from(1)
-        }
+        Err(why) => complain(&why),
     }
-}
-
-fn say(why: &str) {
-    let _ = writeln!(io::stderr(), "gpuwatch: {}", clean(why));
 }
 
 fn show(args: &GpusArgs) -> Result<(), String> {
@@ -72,7 +65,7 @@ fn show(args: &GpusArgs) -> Result<(), String> {
             Heard::Nothing(why) if args.watch => {
                 // Said once; the driver may yet answer.
                 if !silent {
-                    say(&why);
+                    note(&why);
                 }
                 silent = true;
             }
@@ -97,20 +90,24 @@ fn put(
     if let Some(log) = log {
         return log.append(inventory, samples);
     }
-    let document = document(inventory, samples);
-    let text = if args.json && args.watch {
-        serde_json::to_string(&document).unwrap_or_default() + "\n"
-    } else if args.json {
-        serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
-    } else if args.watch && io::stdout().is_terminal() {
-        CLEAR.to_owned() + &table::table(&document)
-    } else {
-        table::table(&document)
-    };
+    let text = text(args, &document(inventory, samples)).map_err(unwritten)?;
     let mut out = io::stdout();
-    // A reader that closed the pipe has what it wanted.
-    Ok(out
-        .write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .is_ok())
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        // A reader that closed the pipe has what it wanted.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(unwritten(error)),
+    }
+}
+
+fn text(args: &GpusArgs, document: &Document) -> io::Result<String> {
+    Ok(if args.json && args.watch {
+        serde_json::to_string(document)? + "\n"
+    } else if args.json {
+        serde_json::to_string_pretty(document)? + "\n"
+    } else if args.watch && io::stdout().is_terminal() {
+        CLEAR.to_owned() + &table::table(document)
+    } else {
+        table::table(document)
+    })
 }

@@ -3,9 +3,11 @@
 //! Pure: a document to text. Missing readings are dashes.
 
 use serde_json::Number;
+use unicode_width::UnicodeWidthStr;
 
 use super::document::{Claim, Document, Gpu, MigDevice, Process};
 use crate::model::units::mib_text;
+use crate::report::text::{clean, clip, pad};
 
 const HEAD: [&str; 8] = [
     "GPU", "NAME", "UTIL", "MEMORY", "TEMP", "POWER", "STATE", "WHO",
@@ -13,15 +15,15 @@ const HEAD: [&str; 8] = [
 /// Columns that are aligned to the right.
 const NUMBERS: [&str; 5] = ["GPU", "UTIL", "MEMORY", "TEMP", "POWER"];
 
-/// Characters of a command line that are shown.
-const LONGEST_COMMAND: usize = 60;
+/// Columns of a command line that are shown.
+const WIDEST_COMMAND: usize = 60;
 
 /// Aligned columns, a line a GPU, and further processes on lines of their own.
 pub fn table(document: &Document) -> String {
     let mut text = format!(
         "driver {}, CUDA {}\n",
-        document.driver.as_deref().unwrap_or("-"),
-        document.cuda.as_deref().unwrap_or("-")
+        clean(document.driver.as_deref().unwrap_or("-")),
+        clean(document.cuda.as_deref().unwrap_or("-"))
     );
     if document.gpus.is_empty() {
         return text + "no GPU that may be used\n";
@@ -37,6 +39,9 @@ pub fn table(document: &Document) -> String {
                 &part.processes,
             );
         }
+    }
+    for row in &mut rows {
+        *row = row.each_ref().map(|cell| clean(cell));
     }
     for row in &rows {
         text += line(row, &rows).trim_end();
@@ -132,7 +137,11 @@ fn process(process: &Process) -> String {
         .user
         .as_deref()
         .map_or(String::new(), |u| format!("{u}: "));
-    let command = shortened(process.command.as_deref().unwrap_or("?"));
+    // It may be as long as a page; `--json` has all of it.
+    let command = clip(
+        &clean(process.command.as_deref().unwrap_or("?")),
+        WIDEST_COMMAND,
+    );
     let held = match process.mem_mib {
         Some(_) => format!(", {}", mib(process.mem_mib.as_ref())),
         None => String::new(),
@@ -140,26 +149,13 @@ fn process(process: &Process) -> String {
     format!("{user}{command} (pid {}{held})", process.pid)
 }
 
-/// A command line may be as long as a page; `--json` has all of it.
-fn shortened(command: &str) -> String {
-    if command.chars().count() <= LONGEST_COMMAND {
-        return command.to_owned();
-    }
-    let start: String = command.chars().take(LONGEST_COMMAND - 1).collect();
-    start + "…"
-}
-
 fn line(row: &[String; 8], rows: &[[String; 8]]) -> String {
     let cells = row.iter().enumerate().map(|(column, cell)| {
-        let width = rows
-            .iter()
-            .map(|r| r[column].chars().count())
-            .max()
-            .unwrap_or(0);
+        let width = rows.iter().map(|r| r[column].width()).max().unwrap_or(0);
         if NUMBERS.contains(&HEAD[column]) {
-            format!("{cell:>width$}")
+            " ".repeat(width - cell.width()) + cell
         } else {
-            format!("{cell:<width$}")
+            pad(cell, width)
         }
     });
     cells.collect::<Vec<_>>().join("  ")
