@@ -160,6 +160,19 @@ fn a_dry_run_shows_it_and_starts_nothing() {
 }
 
 #[test]
+fn a_dry_run_that_nobody_can_read_is_a_failure() {
+    let sandbox = Sandbox::new();
+    let full = ["sh", "-c", "exec \"$@\" >/dev/full", "sh"];
+    let ended = sandbox
+        .watched(&["--dry-run"], &["true"])
+        .under(&full)
+        .run();
+    assert_eq!(ended.code(), Some(125), "{}", ended.err());
+    let said = ended.err();
+    assert!(said.contains("cannot write what would be set"), "{said}");
+}
+
+#[test]
 fn bytes_that_are_no_text_pass() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;

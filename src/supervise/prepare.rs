@@ -310,10 +310,14 @@ pub fn dry_run(request: &Request) -> Result<Ending, Refused> {
         placement.chosen.as_ref(),
         memory.as_ref(),
     );
-    // A reader that has gone away needs no more.
     let text = plan_text(request, &placement, &notes, &env);
-    let _ = io::stdout().write_all(text.as_bytes());
-    Ok(Ending::Code(0))
+    match io::stdout().write_all(text.as_bytes()) {
+        // A reader that has gone away needs no more.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Refused::own(format!(
+            "cannot write what would be set: {error}"
+        ))),
+        _ => Ok(Ending::Code(0)),
+    }
 }
 
 fn plan_text(
