@@ -18,7 +18,7 @@ pub const EXIT_NO: u8 = 1;
 pub fn print(answer: &str) -> ExitCode {
     let mut out = io::stdout().lock();
     match out.write_all(answer.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => complain(&unwritten(e)),
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => complain(&unwritten(&e)),
         _ => ExitCode::SUCCESS,
     }
 }
@@ -27,12 +27,12 @@ pub fn print(answer: &str) -> ExitCode {
 pub fn print_json(document: &impl Serialize) -> ExitCode {
     match json_text(document) {
         Ok(text) => print(&text),
-        Err(e) => complain(&unwritten(e)),
+        Err(e) => complain(&unwritten(&e)),
     }
 }
 
 /// What a failed write of an answer is called.
-pub fn unwritten(error: io::Error) -> String {
+pub fn unwritten(error: &io::Error) -> String {
     format!("cannot write the answer: {error}")
 }
 

@@ -41,7 +41,7 @@ pub struct RunArgs {
     )]
     no_env: bool,
 
-    /// Show what would be set and run, and start nothing
+    /// Show what would be set and run; start nothing and wait for nothing
     #[arg(long, help_heading = "Environment")]
     dry_run: bool,
 

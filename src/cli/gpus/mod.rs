@@ -90,13 +90,13 @@ fn put(
     if let Some(log) = log {
         return log.append(inventory, samples);
     }
-    let text = text(args, &document(inventory, samples)).map_err(unwritten)?;
+    let text = text(args, &document(inventory, samples)).map_err(|error| unwritten(&error))?;
     let mut out = io::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
         // A reader that closed the pipe has what it wanted.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(unwritten(error)),
+        Err(error) => Err(unwritten(&error)),
     }
 }
 
