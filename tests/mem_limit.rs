@@ -14,17 +14,7 @@ mod support;
 use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
-use support::{Ended, FakeDriver, Job, Sandbox, for_each, python, script};
-
-/// As in `tests/frameworks.rs`.
-fn interpreter(variable: &str) -> Option<String> {
-    let python = std::env::var(variable).ok();
-    if python.is_none() {
-        assert!(std::env::var_os("CI").is_none(), "CI must set {variable}");
-        eprintln!("skipped: {variable} is not set (tests/run sets it)");
-    }
-    python
-}
+use support::{Ended, FakeDriver, Job, Sandbox, for_each, provided, python, script};
 
 /// What is peculiar to a case.
 type Prepare = fn(Job) -> Job;
@@ -265,7 +255,7 @@ fn asked(python: &str, limit: &str, prepare: impl Fn(Job) -> Job, words: &[&str]
 
 #[test]
 fn real_pytorch_is_limited_when_it_first_uses_a_gpu() {
-    let Some(python) = interpreter("GPUWATCH_TEST_TORCH_PYTHON") else {
+    let Some(python) = provided("GPUWATCH_TEST_TORCH_PYTHON") else {
         return;
     };
     let fake = script("torch_on_fake_gpus.py");
@@ -301,7 +291,7 @@ fn real_pytorch_is_limited_when_it_first_uses_a_gpu() {
 
 #[test]
 fn real_pytorch_without_a_gpu_goes_on() {
-    let Some(python) = interpreter("GPUWATCH_TEST_TORCH_PYTHON") else {
+    let Some(python) = provided("GPUWATCH_TEST_TORCH_PYTHON") else {
         return;
     };
     let code = "
@@ -331,7 +321,7 @@ child.start(); child.join(); print(child.exitcode)
 
 #[test]
 fn real_tensorflow_is_limited_when_it_makes_its_devices() {
-    let Some(python) = interpreter("GPUWATCH_TEST_TF_PYTHON") else {
+    let Some(python) = provided("GPUWATCH_TEST_TF_PYTHON") else {
         return;
     };
     let fake = script("tensorflow_on_fake_gpus.py");

@@ -78,6 +78,21 @@ pub fn python() -> &'static str {
     })
 }
 
+/// What `tests/run` provides and names in this variable; without it there is nothing to try.
+pub fn provided(variable: &str) -> Option<String> {
+    let found = std::env::var(variable).ok();
+    if found.is_none() {
+        skipped(&format!("{variable} is not set (tests/run sets it)"));
+    }
+    found
+}
+
+/// Says that something isn't tried because it isn't installed. In CI that is a failure.
+pub fn skipped(why: &str) {
+    assert!(std::env::var_os("CI").is_none(), "not in CI: {why}");
+    eprintln!("skipped: {why}");
+}
+
 /// A helper program of `tests/scripts`.
 pub fn script(name: &str) -> String {
     in_package(&format!("tests/scripts/{name}"))
