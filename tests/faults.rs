@@ -209,8 +209,9 @@ fn a_helper_that_panics_costs_the_readings_alone() {
     let mut live = with_fault(&job, "panic:helper").start();
     live.wait_for_out("up");
     wait_until("that the helper is gone is recorded", || {
-        let path = sandbox.record().folder.join("events.jsonl");
-        std::fs::read_to_string(path).is_ok_and(|text| text.contains("the helper process"))
+        sandbox
+            .so_far("events.jsonl")
+            .contains("the helper process")
     });
     live.send("on\n");
     let ended = live.end();

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::support::fake_driver::python_path;
 use super::support::http_server::{Answer, Server};
 use super::support::{FakeDriver, Sandbox, alive, content, python, wait_until};
-use super::training::{alert, samples};
+use super::training::alert;
 
 const SCRIPT: &str = r#"
 import os, time
@@ -44,7 +44,10 @@ fn a_worker_that_keeps_memory_is_told_within_five_seconds() {
         .start();
     let worker: i32 = content(&sandbox.path("worker")).parse().unwrap();
     wait_until("its memory is seen", || {
-        samples(&sandbox).iter().any(|r| r["job_mem_mib"] == "6144")
+        sandbox
+            .samples_so_far()
+            .iter()
+            .any(|r| r["job_mem_mib"] == "6144")
     });
     // Somebody else's job on the same GPU is none of ours.
     let mut stranger = std::process::Command::new("sleep")
@@ -53,7 +56,8 @@ fn a_worker_that_keeps_memory_is_told_within_five_seconds() {
         .unwrap();
     driver.hold(stranger.id(), 0, 2048, 0);
     wait_until("its memory is seen, too", || {
-        samples(&sandbox)
+        sandbox
+            .samples_so_far()
             .iter()
             .any(|r| r["mem_used_mib"] == "8192")
     });

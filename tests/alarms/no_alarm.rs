@@ -57,7 +57,7 @@ fn a_suspended_job() {
     let live = job.start();
     let sandbox = &training.sandbox;
     super::support::wait_until("progress is seen", || {
-        let rows = super::training::samples(sandbox);
+        let rows = sandbox.samples_so_far();
         rows.iter().any(|r| !r["step"].is_empty())
     });
     let started = sandbox.record().events_of("started");

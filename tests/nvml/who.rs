@@ -27,14 +27,7 @@ fn watched(scenario: &Value, under: &[&str], wanted: impl Fn(&[Row]) -> bool) ->
         .env("PYTHONPATH", python_path())
         .under(under);
     let live = job.start();
-    let rows = || -> Vec<Row> {
-        let records = Record::all_in(&sandbox.runs());
-        let begun = records
-            .iter()
-            .filter(|r| r.folder.join("samples.csv").exists());
-        begun.flat_map(Record::samples_so_far).collect()
-    };
-    wait_until("the rows are so", || wanted(&rows()));
+    wait_until("the rows are so", || wanted(&sandbox.samples_so_far()));
     std::fs::write(sandbox.path("end"), "").unwrap();
     live.end().assert_ok();
     let record = sandbox.record();
@@ -214,13 +207,7 @@ fn what_an_mps_server_holds_is_not_the_jobs_zero() {
         .with(&driver)
         .env("CUDA_VISIBLE_DEVICES", "0");
     let live = run.start();
-    wait_until("it is looked at", || {
-        let records = Record::all_in(&sandbox.runs());
-        let begun = records
-            .iter()
-            .filter(|r| r.folder.join("samples.csv").exists());
-        begun.flat_map(Record::samples_so_far).count() > 5
-    });
+    wait_until("it is looked at", || sandbox.samples_so_far().len() > 5);
     std::fs::write(sandbox.path("end"), "").unwrap();
     live.end().assert_ok();
     assert_eq!(
@@ -258,9 +245,9 @@ while not os.path.exists('end'):
         .env("PYTHONPATH", python_path());
     let live = job.start();
     live.wait_for_out("over");
-    let done = sandbox.record().samples_so_far().len();
+    let done = sandbox.samples_so_far().len();
     wait_until("a list was read since", || {
-        sandbox.record().samples_so_far().len() > done + 15
+        sandbox.samples_so_far().len() > done + 15
     });
     std::fs::write(sandbox.path("end"), "").unwrap();
     live.end().assert_ok();
