@@ -105,6 +105,14 @@ pub fn in_package(path: &str) -> String {
     found.to_str().unwrap().to_owned()
 }
 
+/// A copy of a program, which may be executed at once: one that this process itself had open
+/// for writing could not, as long as a child just forked on another thread has it open too.
+pub fn copy_program(from: &Path, to: &Path) {
+    let mut cp = Command::new("cp");
+    cp.arg("--preserve=mode").arg(from).arg(to);
+    assert!(cp.status().unwrap().success(), "{cp:?}");
+}
+
 /// Sends a signal by its number; a negative id is a process group.
 pub fn kill(id: i32, signal: i32) {
     let status = Command::new("sh")
