@@ -254,11 +254,8 @@ fn ctrl_z_and_fg_still_work_after_a_panic_of_the_main_thread() {
     ));
     shell.wait_for("up\r\n");
     content(&sandbox.path("pid"));
-    shell.send("\x1a");
-    shell.wait_for("Stopped");
-    shell.prompt();
-    shell.line("fg");
-    shell.job_in_front();
+    shell.stop();
+    shell.fetch();
     shell.line("on");
     shell.wait_for("got on\r\n");
     shell.prompt();

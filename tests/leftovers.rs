@@ -110,7 +110,7 @@ fn they_are_ended_where_that_was_asked_for_and_nobody_else_is() {
     let ways = [(10, false, false), (11, true, false), (12, false, true)];
     for_each(&ways, |&(number, on_terminal, by_profile)| {
         let sandbox = Sandbox::new();
-        let mut stranger = Command::new("sleep").arg("3600").spawn().unwrap();
+        let mut stranger = Live::stranger();
         let options: &[&str] = if by_profile {
             std::fs::write(
                 sandbox.path("gpuwatch.yaml"),
@@ -126,11 +126,8 @@ fn they_are_ended_where_that_was_asked_for_and_nobody_else_is() {
             .iter()
             .flat_map(|n| running(&format!("sleep {}{n}", seconds(number))))
             .collect();
-        let lives = stranger.try_wait().unwrap().is_none();
-        stranger.kill().unwrap();
-        stranger.wait().unwrap();
         assert_eq!(left, [0_i32; 0], "{}", said(&ended));
-        assert!(lives, "a stranger was touched");
+        assert!(stranger.running(), "a stranger was touched");
         assert_eq!(ended.code(), Some(3), "the exit code stays the command's");
         assert!(said(&ended).contains("left over, ended by now: "));
         let actions = sandbox.record().actions("leftovers");
@@ -276,11 +273,8 @@ fn a_wait_obeys_the_terminal() {
         panic!("one PID")
     };
     sandbox.wait_for_exit();
-    shell.send("\x1a");
-    shell.wait_for("Stopped");
-    shell.prompt();
-    shell.line("fg");
-    shell.job_in_front();
+    shell.stop();
+    shell.fetch();
     shell.send("\x03");
     shell.prompt();
     assert_eq!(shell.status(), "3");
@@ -404,7 +398,7 @@ echo reaped; [ $1 = wait ] && (sleep 0.3; : > gone) & exit 3";
 fn what_holds_gpu_memory_is_ended_and_strangers_keep_theirs() {
     let sandbox = Sandbox::new();
     let driver = FakeDriver::new(&json!({"gpus": [{}]}));
-    let mut stranger = Command::new("sleep").arg("3600").spawn().unwrap();
+    let mut stranger = Live::stranger();
     let script = "
 import os, time
 import fake_gpu
@@ -424,7 +418,7 @@ while not os.path.exists('end'):
         .with(&driver)
         .env("PYTHONPATH", python_path())
         .start();
-    driver.hold(stranger.id(), 0, 2048, 10);
+    driver.hold(stranger.pid() as u32, 0, 2048, 10);
     let worker = pids(&sandbox, &["worker"])[0];
     wait_until("both are seen", || {
         let rows = sandbox.samples_so_far();
@@ -433,10 +427,7 @@ while not os.path.exists('end'):
     });
     std::fs::write(sandbox.path("end"), "").unwrap();
     let ended = live.end();
-    let lives = stranger.try_wait().unwrap().is_none();
-    stranger.kill().unwrap();
-    stranger.wait().unwrap();
-    assert!(lives, "a stranger was touched");
+    assert!(stranger.running(), "a stranger was touched");
     assert!(!alive(worker));
     assert_eq!(ended.code(), Some(0), "{}", ended.err());
     let last = sandbox.record().samples().pop().unwrap();

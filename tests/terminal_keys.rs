@@ -45,11 +45,8 @@ fn pagers_turn_pages_and_leave_the_rest_to_the_shell() {
             shell.wait_for("number 80\r\n");
             // less misses a stop that comes just before it waits, with us or without.
             if pager.contains("more") {
-                shell.send("\x1a");
-                shell.wait_for("Stopped");
-                shell.prompt();
-                shell.line("fg");
-                shell.job_in_front();
+                shell.stop();
+                shell.fetch();
                 shell.send(" ");
                 shell.wait_for("number 100\r\n");
             }

@@ -151,9 +151,7 @@ while True:
         python()
     ));
     shell.wait_for("up");
-    shell.send("\x1a");
-    shell.wait_for("Stopped");
-    shell.prompt();
+    shell.stop();
     let stopped = Instant::now();
     std::thread::sleep(Duration::from_secs(3));
     let span = stopped.elapsed();

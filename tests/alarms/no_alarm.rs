@@ -94,9 +94,7 @@ for i in range(1, 100000):
         python()
     ));
     sampled_until(&sandbox, 3.0);
-    shell.send("\x1a");
-    shell.wait_for("Stopped");
-    shell.prompt();
+    shell.stop();
     // Nothing is sampled meanwhile, and nothing else would tell that time passes.
     shell.line("sleep 12; echo slept''long");
     shell.wait_for("sleptlong\r\n");

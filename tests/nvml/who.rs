@@ -1,11 +1,12 @@
 //! Whose what is on a GPU is, in the words of the record.
 
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::support::fake_driver::{FakeDriver, python_path};
-use crate::support::{Record, Row, Sandbox, python, wait_until};
+use crate::support::{Live, Record, Row, Sandbox, copy_program, python, wait_until};
 
 /// Holds 2 GiB at 60 % until the file `end` is there.
 const HOLDS: &str = "
@@ -52,16 +53,6 @@ impl std::ops::Deref for Seen {
 
     fn deref(&self) -> &Record {
         &self.record
-    }
-}
-
-/// A process that ends with the test.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -186,14 +177,9 @@ fn what_an_mps_server_holds_is_not_the_jobs_zero() {
     // A process of that name, in place of the server.
     let sandbox = Sandbox::new();
     let server = sandbox.path("nvidia-cuda-mps-server");
-    std::fs::copy("/bin/sleep", &server).unwrap();
-    let server = Command::new(server)
-        .arg("600")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    let server = Server(server.unwrap());
-    let id = server.0.id();
+    copy_program(Path::new("/bin/sleep"), &server);
+    let server = Live::beside(Command::new(server).arg("600"));
+    let id = server.pid();
     let named = || std::fs::read_to_string(format!("/proc/{id}/comm")).unwrap();
     wait_until("it has its name", || named().starts_with("nvidia-cuda-mps"));
     let held = json!({"pid": id, "mem_mib": 9000, "sm": 70});
