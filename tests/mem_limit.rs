@@ -92,7 +92,9 @@ fn the_record_and_the_plan_tell_it() {
     let env = &sandbox.record().json()["env"];
     assert_eq!(env["PYTHONPATH"]["value"], format!("{hook}:/a"));
     assert_eq!(env["XLA_PYTHON_CLIENT_MEM_FRACTION"]["value"], "0.25");
-    for file in support::files_below(std::path::Path::new(&hook)) {
+    let files = support::files_below(std::path::Path::new(&hook));
+    assert!(!files.is_empty(), "nothing in {hook}");
+    for file in files {
         let mode = file.metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{}", file.display());
     }
@@ -209,7 +211,6 @@ fn starts(own: Option<&str>, flags: &[&str]) -> [Ended; 2] {
     let limited = sandbox.watched(&["-q", "--mem-limit", "6GiB"], &words);
     [sandbox.direct(&words), limited].map(|job| {
         let ended = job.env("PYTHONPATH", sandbox.path("own")).run();
-        // The sandbox is the same for both; it goes with the last of them.
         assert!(ended.status.success(), "{}", ended.err());
         ended
     })
@@ -309,14 +310,14 @@ child = context.Process(target=lambda: print(torch.ones(2).sum()))
 child.start(); child.join(); print(child.exitcode)
 ";
     let sandbox = Sandbox::new();
-    let [direct, watched] = [&[][..], &["--mem-limit", "6GiB"]].map(|options| {
+    let [free, limited] = [&[][..], &["--mem-limit", "6GiB"]].map(|options| {
         let job = sandbox.watched(&[&["-q"], options].concat(), &[&python, "-c", code]);
         job.run()
     });
-    let end = direct.assert_ok().out().replace("[]", "['_Finder']");
     // TensorFlow may still be imported.
-    assert_eq!(watched.assert_ok().out(), end);
-    assert_eq!(watched.err(), direct.err());
+    let wanted = free.assert_ok().out().replace("[]", "['_Finder']");
+    assert_eq!(limited.assert_ok().out(), wanted);
+    assert_eq!(limited.err(), free.err());
 }
 
 #[test]

@@ -127,7 +127,10 @@ fn a_silent_phase_on_the_processor() {
     let (sandbox, server) = (Sandbox::new(), Server::start(&[Answer::status(204)]));
     let url = server.url("/x");
     let live = sandbox
-        .watched(&["--notify", &url], &[python(), "-c", BUSY])
+        .watched(
+            &["--stall-after", "5s", "--notify", &url],
+            &[python(), "-c", BUSY],
+        )
         .start();
     content(&sandbox.path("up"));
     sampled_until(&sandbox, 16.0);

@@ -111,7 +111,9 @@ fn a_server_that_misbehaves_delays_no_end_and_learns_no_secret() {
         let about = own.iter().filter(|l| l.contains("alert")).count();
         assert_eq!(about, 1, "{what}: {own:?}");
         assert_no_token(what, &training, &ended);
-        for request in server.iter().flat_map(Server::requests) {
+        let requests: Vec<_> = server.iter().flat_map(Server::requests).collect();
+        assert_eq!(requests.is_empty(), server.is_none(), "{what}");
+        for request in requests {
             let leaks = TOKENS.iter().any(|t| request.body.contains(t));
             assert!(!leaks, "{what}: {}", request.body);
         }

@@ -90,16 +90,17 @@ fn in_a_container_what_is_translated_is_told() {
         let record = watched(
             &json!({"driver": version, "gpus": [{}]}),
             &IN_A_CONTAINER,
-            any("job_mem_mib", "2048"),
+            |rows| {
+                let held = rows.iter().filter(|r| r["job_mem_mib"] == "2048");
+                held.clone().count() > 5 && held.clone().any(|r| r["job_sm_pct"] == sm)
+            },
         );
         assert_eq!(attribution(&record), "exact", "{version}");
-        let rows = record.samples();
-        let row = rows.iter().find(|r| r["job_mem_mib"] == "2048").unwrap();
-        assert!(
-            row["job_sm_pct"] == sm || row["job_sm_pct"].is_empty(),
-            "{version}"
-        );
-        assert_ne!(row["job_sm_pct"], "0", "{version}");
+        for row in record.samples() {
+            let used = &row["job_sm_pct"];
+            let fits = row["job_mem_mib"] != "2048" || used == sm || used.is_empty();
+            assert!(fits, "{version}: {used}");
+        }
     }
 }
 
@@ -217,13 +218,13 @@ fn who_comes_and_goes_between_looks_leaves_no_false_share() {
     let sandbox = Sandbox::new();
     let driver = FakeDriver::new(&json!({"gpus": [{}]}));
     let comes_and_goes = "
-import os, subprocess, sys
+import os, subprocess, sys, time
 for n in range(40):
     code = 'import fake_gpu; fake_gpu.hold(0, 100); fake_gpu.use(0, 10)'
-    subprocess.run([sys.executable, '-c', code])
+    subprocess.run([sys.executable, '-c', code], check=True)
 print('over', flush=True)
 while not os.path.exists('end'):
-    pass
+    time.sleep(0.05)
 ";
     let job = sandbox
         .watched(&["--interval", "100ms"], &[python(), "-c", comes_and_goes])
