@@ -305,8 +305,9 @@ fn one_of_another_user_is_named_and_the_end_comes() {
         return;
     };
     let sandbox = Sandbox::new();
+    let command = format!("sleep {}", seconds(30));
     let script = format!(
-        "{} sleep 1037001 >/dev/null 2>&1 &
+        "{} {command} >/dev/null 2>&1 &
         until grep -q '^Name:.sleep' /proc/$!/status; do sleep 0.01; done; exit 3",
         other.as_root()
     );
@@ -315,7 +316,7 @@ fn one_of_another_user_is_named_and_the_end_comes() {
     words.extend(["sh", "-c"].map(String::from));
     words.push(script);
     let ended = sandbox.direct(&words).cwd(std::path::Path::new("/")).run();
-    let left = running("sleep 1037001");
+    let left = running(&command);
     for pid in &left {
         kill(*pid, libc::SIGKILL);
     }
