@@ -109,7 +109,7 @@ fn a_profile_has_variables_of_its_own_for_a_framework() {
     let json = record.json();
     assert_eq!(
         json["env"]["XLA_FLAGS"]["why"],
-        "framework jax, profile ./gpuwatch.yaml".replace("./", "")
+        "framework jax, profile gpuwatch.yaml"
     );
     assert_eq!(json["framework"], "jax");
     let said = &record.events_of("framework")[0];

@@ -136,7 +136,7 @@ fn a_run_on_a_part_watches_that_part() {
         for missing in ["gpu_util_pct", "mem_util_pct", "power_w", "energy_j"] {
             assert!(rows.iter().all(|r| r[missing].is_empty()), "{missing}");
         }
-        // While nobody of the job is on it, its use of it is a true zero.
+        // Of this row alone: before the job is on it, its use is a true zero.
         assert_eq!(row["job_sm_pct"], "", "nobody says what is used of a part");
         let gpus = &record.json()["gpus"];
         assert_eq!(gpus.as_array().unwrap().len(), 1);
