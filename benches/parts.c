@@ -5,7 +5,6 @@
  *     writes N FILE          N writes of one line; FILE gets what they took, ns
  *     stamps N PAUSE_US      N lines with the monotonic clock of their write
  *     ages                   reads such lines; prints the age of each on arrival, ns
- *     count                  reads to the end; prints the bytes
  *     terminal CMD...        runs CMD on a terminal of its own, reads that to the end as a
  *                            terminal does, prints the bytes
  */
@@ -146,8 +145,6 @@ int main(int argc, char **argv)
 		stamps(atol(argv[2]), (useconds_t)atol(argv[3]));
 	else if (!strcmp(what, "ages"))
 		ages();
-	else if (!strcmp(what, "count"))
-		printf("%llu\n", (unsigned long long)drain(0));
 	else if (!strcmp(what, "terminal") && argc > 2)
 		return terminal(argv + 2);
 	else

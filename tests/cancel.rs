@@ -16,15 +16,6 @@ const INT: u8 = libc::SIGINT as u8;
 const TERM: u8 = libc::SIGTERM as u8;
 const USR1: u8 = libc::SIGUSR1 as u8;
 
-fn actions(sandbox: &Sandbox, what: &str) -> Vec<String> {
-    let actions = sandbox.record().events_of("action");
-    actions
-        .iter()
-        .filter(|a| a["what"] == what)
-        .map(|a| a["result"].as_str().unwrap().to_owned())
-        .collect()
-}
-
 /// INT, then TERM, then KILL: each as soon as what the one before must have done is seen, which
 /// leaves less time than a runner does.
 #[test]
@@ -78,7 +69,7 @@ fn a_kill_follows_only_where_that_was_asked_for() {
         let run = sandbox.record().json();
         assert_eq!(run["state"], "cancelled");
         assert_eq!(run["verdict"]["outcome"], "cancelled");
-        let sent = actions(&sandbox, "kill-after");
+        let sent = sandbox.record().actions("kill-after");
         assert_eq!(sent, [format!("KILL to PID {}", run["pid"])]);
     });
 

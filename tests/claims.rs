@@ -419,9 +419,8 @@ fn inside_a_run_its_gpus_are_given() {
 /// Everybody's directory, whoever made the files in it (`fs.protected_regular` looks at that).
 #[test]
 fn every_user_can_claim() {
-    // Only root can become another user here.
     if !nix::unistd::Uid::effective().is_root() {
-        return;
+        return eprintln!("skipped: only root can become another user");
     }
     let (sandbox, driver) = (Sandbox::new(), eight());
     let open = tempfile::Builder::new()
@@ -430,7 +429,7 @@ fn every_user_can_claim() {
         .unwrap();
     let put = |from: &std::path::Path, name: &str| {
         let to = open.path().join(name);
-        std::fs::copy(from, &to).unwrap();
+        support::copy_program(from, &to);
         to
     };
     let gpuwatch = put(env!("CARGO_BIN_EXE_gpuwatch").as_ref(), "gpuwatch");

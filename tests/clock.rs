@@ -9,7 +9,7 @@
 
 mod support;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use jiff::{Timestamp, fmt::temporal::DateTimeParser};
 
@@ -47,19 +47,11 @@ fn with_clock(sandbox: &Sandbox, seconds: i64, job: Job) -> Job {
         .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
 }
 
-/// What the record holds so far, once there is one.
-fn so_far(sandbox: &Sandbox, file: &str) -> String {
-    let records = Record::all_in(&sandbox.runs());
-    let read = |folder: &Path| std::fs::read_to_string(folder.join(file)).ok();
-    let text = records.first().and_then(|record| read(&record.folder));
-    text.unwrap_or_default()
-}
-
 /// Waits for so many more samples.
 fn wait_for_samples(sandbox: &Sandbox, more: usize) {
-    let lines = || so_far(sandbox, "samples.csv").lines().count();
-    let before = lines();
-    wait_until("samples are taken", || lines() >= before + more);
+    let taken = || sandbox.samples_so_far().len();
+    let before = taken();
+    wait_until("samples are taken", || taken() >= before + more);
 }
 
 /// Every time of the record, with its monotonic seconds, in the order of the files.
@@ -124,7 +116,7 @@ fn a_clock_that_is_set_by_an_hour_changes_no_duration_and_is_no_stall() {
         wait_for_samples(&sandbox, 3);
         set_clock(&sandbox, *step);
         wait_until("the step is seen", || {
-            so_far(&sandbox, "events.jsonl").contains("step_s")
+            sandbox.so_far("events.jsonl").contains("step_s")
         });
         wait_for_samples(&sandbox, 5);
         end(live);
@@ -159,7 +151,7 @@ fn the_end_of_summer_time_is_no_step_and_times_carry_their_offset() {
             .env("TZ", zone);
         let live = with_clock(&sandbox, before_it, job).start();
         wait_until("the clocks go back", || {
-            so_far(&sandbox, "samples.csv").contains("T02:00:01")
+            sandbox.so_far("samples.csv").contains("T02:00:01")
         });
         end(live);
         let record = sandbox.record();

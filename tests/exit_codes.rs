@@ -11,7 +11,7 @@ mod support;
 
 use std::os::unix::fs::PermissionsExt;
 
-use support::{Ended, Sandbox, for_each};
+use support::{Ended, Job, Sandbox, for_each};
 
 #[test]
 fn every_exit_code_comes_through() {
@@ -237,9 +237,22 @@ fn a_refusal_is_one_line_and_safe_for_a_terminal() {
 #[test]
 fn a_switch_is_read_from_the_environment_as_people_write_it() {
     let sandbox = Sandbox::new();
-    for value in ["1", "0", "", "true", "no"] {
-        let job = sandbox.watched(&["--dry-run"], &["true"]);
-        let ended = job.env("GPUWATCH_DESKTOP", value).run();
-        assert_eq!(ended.code(), Some(0), "{value:?}: {}", ended.err());
+    for (value, on) in [
+        ("1", true),
+        ("0", false),
+        ("", false),
+        ("true", true),
+        ("no", false),
+    ] {
+        let with = |job: Job| {
+            job.env("GPUWATCH_DESKTOP", value)
+                .env("GPUWATCH_NO_RECORD", value)
+        };
+        let plan = with(sandbox.watched(&["--dry-run"], &["true"])).run();
+        let recorded = plan.assert_ok().out().contains("GPUWATCH_RUN_DIR");
+        assert_eq!(recorded, !on, "{value:?}: {}", plan.out());
+        let channels = with(sandbox.gpuwatch(&["alert", "list"])).run();
+        let told = channels.assert_ok().out().contains("desktop");
+        assert_eq!(told, on, "{value:?}: {}", channels.out());
     }
 }

@@ -11,35 +11,16 @@ mod support;
 
 use std::time::Duration;
 
-use support::{Listener, Sandbox, Shell, Terminal, for_each, kill, marked, wait_until};
+use support::{Listener, Live, Sandbox, Shell, Terminal, for_each, kill, marked, wait_until};
 
 /// Keeps the machine busy as long as it lives.
-struct Load(Vec<std::process::Child>);
-
-impl Load {
-    fn new() -> Self {
-        let burn = || {
-            std::process::Command::new("sh")
-                .args(["-c", "while :; do :; done"])
-                .spawn()
-                .unwrap()
-        };
-        Self((0..4).map(|_| burn()).collect())
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        for process in &mut self.0 {
-            process.kill().unwrap();
-            process.wait().unwrap();
-        }
-    }
+fn load() -> [Live; 4] {
+    std::array::from_fn(|_| Live::busy())
 }
 
 #[test]
 fn a_signal_of_its_own_to_the_group_arrives_once() {
-    let _load = Load::new();
+    let _load = load();
     // A second one would come while it counts.
     let act =
         "trap 'echo got' USR1; kill -USR1 0; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
@@ -58,23 +39,14 @@ fn a_signal_of_its_own_to_the_group_arrives_once() {
 
 #[test]
 fn reading_the_terminal_from_the_background_stops_it_once() {
-    let _load = Load::new();
+    let _load = load();
     let runs: Vec<u32> = (0..24).collect();
     for_each(&runs, |_| {
         let sandbox = Sandbox::new();
         let mut shell = Shell::start(&sandbox);
         let gpuwatch = env!("CARGO_BIN_EXE_gpuwatch");
-        shell.line(&format!(
-            "{gpuwatch} run -q -- sh -c 'read x; echo got:$x' &"
-        ));
-        shell.prompt();
-        wait_until("it is stopped", || {
-            shell.line("jobs");
-            shell.prompt();
-            shell.terminal.so_far().contains("Stopped")
-        });
-        shell.line("fg");
-        shell.job_in_front();
+        shell.stops_in_background(&format!("{gpuwatch} run -q -- sh -c 'read x; echo got:$x'"));
+        shell.fetch();
         shell.send("typed\n");
         shell.wait_for("got:typed\r\n");
         shell.prompt();

@@ -13,18 +13,7 @@
 mod support;
 
 use serde_json::Value;
-use support::{Job, Sandbox, for_each, python};
-
-/// An interpreter with a framework; without one there is nothing to try, except in CI, where
-/// that is a failure.
-fn interpreter(variable: &str) -> Option<String> {
-    let python = std::env::var(variable).ok();
-    if python.is_none() {
-        assert!(std::env::var_os("CI").is_none(), "CI must set {variable}");
-        eprintln!("skipped: {variable} is not set (tests/run sets it)");
-    }
-    python
-}
+use support::{Job, Sandbox, for_each, provided, python};
 
 /// The lines of `--dry-run` that set something, without their reasons.
 fn planned(options: &[&str], prepare: impl Fn(Job) -> Job) -> Vec<String> {
@@ -120,7 +109,7 @@ fn a_profile_has_variables_of_its_own_for_a_framework() {
     let json = record.json();
     assert_eq!(
         json["env"]["XLA_FLAGS"]["why"],
-        "framework jax, profile ./gpuwatch.yaml".replace("./", "")
+        "framework jax, profile gpuwatch.yaml"
     );
     assert_eq!(json["framework"], "jax");
     let said = &record.events_of("framework")[0];
@@ -190,7 +179,7 @@ while not seen() and time.time() < end:
 
 #[test]
 fn real_pytorch_is_seen() {
-    let Some(python) = interpreter("GPUWATCH_TEST_TORCH_PYTHON") else {
+    let Some(python) = provided("GPUWATCH_TEST_TORCH_PYTHON") else {
         return;
     };
     let found = seen(&python, "import torch");
@@ -205,7 +194,7 @@ fn real_pytorch_is_seen() {
 
 #[test]
 fn real_jax_is_seen() {
-    let Some(python) = interpreter("GPUWATCH_TEST_JAX_PYTHON") else {
+    let Some(python) = provided("GPUWATCH_TEST_JAX_PYTHON") else {
         return;
     };
     let found = seen(&python, "import jax.numpy as jnp; jnp.ones(3).sum()");
@@ -214,7 +203,7 @@ fn real_jax_is_seen() {
 
 #[test]
 fn real_tensorflow_is_seen() {
-    let Some(python) = interpreter("GPUWATCH_TEST_TF_PYTHON") else {
+    let Some(python) = provided("GPUWATCH_TEST_TF_PYTHON") else {
         return;
     };
     let found = seen(&python, "import tensorflow");
@@ -246,7 +235,7 @@ x = torch.arange(10.); d.all_reduce(x); print(x.sum()); d.destroy_process_group(
         ),
     ];
     for (variable, framework, code) in cases {
-        let Some(python) = interpreter(variable) else {
+        let Some(python) = provided(variable) else {
             continue;
         };
         let sandbox = Sandbox::new();

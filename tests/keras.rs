@@ -14,20 +14,12 @@ mod support;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
-use support::{Ended, FakeDriver, Job, Record, Row, Sandbox, fake_driver, in_package, script};
+use support::{
+    Ended, FakeDriver, Job, Record, Row, Sandbox, fake_driver, in_package, provided, script,
+};
 
-/// TensorFlow's interpreter; without one there is nothing to try, except in CI, where that
-/// is a failure.
 fn tensorflow() -> Option<String> {
-    let python = std::env::var("GPUWATCH_TEST_TF_PYTHON").ok();
-    if python.is_none() {
-        assert!(
-            std::env::var_os("CI").is_none(),
-            "CI must set GPUWATCH_TEST_TF_PYTHON"
-        );
-        eprintln!("skipped: GPUWATCH_TEST_TF_PYTHON is not set (tests/run sets it)");
-    }
-    python
+    provided("GPUWATCH_TEST_TF_PYTHON")
 }
 
 /// One training at a time: on a small machine several would take longer than anybody waits.
@@ -195,7 +187,7 @@ fn is_recorded(sandbox: &Sandbox) {
         time.as_millisecond() as f64 / 1e3
     };
     let fitting = saw["began"].as_f64().unwrap()..saw["ended"].as_f64().unwrap();
-    let rows: Vec<Row> = record
+    let mut rows: Vec<Row> = record
         .samples()
         .into_iter()
         .filter(|r| r["gpu"] == "0" && fitting.contains(&moment(r)))
@@ -203,7 +195,6 @@ fn is_recorded(sandbox: &Sandbox) {
     assert!(rows.len() >= 8, "{} rows while it fits", rows.len());
     // On a busy machine Keras is silent for seconds, after an epoch's first line for one: a row
     // can't say more than was printed.
-    let mut rows = rows;
     rows.dedup_by_key(|row| row["out_bytes"].clone());
     let complete = rows.iter().filter(|r| {
         let progress = ["epoch", "step", "loss"]

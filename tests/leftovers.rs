@@ -46,22 +46,9 @@ fn running(command: &str) -> Vec<i32> {
         .collect()
 }
 
-fn actions(sandbox: &Sandbox, what: &str) -> Vec<String> {
-    let actions = sandbox.record().events_of("action");
-    actions
-        .iter()
-        .filter(|a| a["what"] == what)
-        .map(|a| a["result"].as_str().unwrap().to_owned())
-        .collect()
-}
-
 fn run(sandbox: &Sandbox, options: &[&str], script: &str, on_terminal: bool) -> Ended {
     let job = sandbox.watched(options, &["sh", "-c", script]);
-    if on_terminal {
-        job.run_on_terminal()
-    } else {
-        job.run()
-    }
+    job.run_either_way(on_terminal)
 }
 
 /// Everything that was said, wherever.
@@ -111,7 +98,7 @@ fn they_are_named_and_left_alone() {
             assert!(said.contains(&named), "{named}: {said}");
             if record {
                 let told = format!("left: {command} (PID {pid})");
-                let actions = actions(&sandbox, "leftovers");
+                let actions = sandbox.record().actions("leftovers");
                 assert!(actions.contains(&told), "{actions:?}");
             }
         }
@@ -123,7 +110,7 @@ fn they_are_ended_where_that_was_asked_for_and_nobody_else_is() {
     let ways = [(10, false, false), (11, true, false), (12, false, true)];
     for_each(&ways, |&(number, on_terminal, by_profile)| {
         let sandbox = Sandbox::new();
-        let mut stranger = Command::new("sleep").arg("3600").spawn().unwrap();
+        let mut stranger = Live::stranger();
         let options: &[&str] = if by_profile {
             std::fs::write(
                 sandbox.path("gpuwatch.yaml"),
@@ -139,14 +126,11 @@ fn they_are_ended_where_that_was_asked_for_and_nobody_else_is() {
             .iter()
             .flat_map(|n| running(&format!("sleep {}{n}", seconds(number))))
             .collect();
-        let lives = stranger.try_wait().unwrap().is_none();
-        stranger.kill().unwrap();
-        stranger.wait().unwrap();
         assert_eq!(left, [0_i32; 0], "{}", said(&ended));
-        assert!(lives, "a stranger was touched");
+        assert!(stranger.running(), "a stranger was touched");
         assert_eq!(ended.code(), Some(3), "the exit code stays the command's");
         assert!(said(&ended).contains("left over, ended by now: "));
-        let actions = actions(&sandbox, "leftovers");
+        let actions = sandbox.record().actions("leftovers");
         assert_eq!(actions.len(), 3, "{actions:?}");
         assert!(
             actions.iter().all(|a| a.starts_with("TERM to sleep ")),
@@ -185,7 +169,7 @@ echo hi";
         assert_eq!(ended.code(), Some(0), "{}", said(&ended));
         assert!(both.iter().all(|pid| !alive(*pid)));
         assert!(ended.out().contains("saved"), "{}", ended.out());
-        let actions = actions(&sandbox, "leftovers");
+        let actions = sandbox.record().actions("leftovers");
         let signalled = |name: &str, pid: i32| {
             let (to, whom) = (format!("{name} to "), format!("(PID {pid})"));
             let of = |a: &&String| a.starts_with(&to) && a.ends_with(&whom);
@@ -209,7 +193,7 @@ until grep -q '^State:.T' /proc/$(cat pid)/status; do sleep 0.01; done";
     let ended = run(&sandbox, &options, script, false);
     assert_eq!(ended.code(), Some(0), "{}", ended.err());
     assert_eq!(content(&sandbox.path("ended")), "over");
-    let actions = actions(&sandbox, "leftovers");
+    let actions = sandbox.record().actions("leftovers");
     assert!(
         actions.iter().any(|a| a.contains(", and CONT")),
         "{actions:?}"
@@ -227,23 +211,13 @@ echo hi; exit 3";
         let job = sandbox.watched(&["--leftovers", "wait"], &argv);
         let go = || {
             // Far past the two seconds after which a stream is given up that nobody waits for.
-            wait_until("the command has ended", || {
-                let runs = support::Record::all_in(&sandbox.runs());
-                runs.first().is_some_and(|record| {
-                    let rows = std::fs::read_to_string(record.folder.join("events.jsonl"));
-                    rows.is_ok_and(|text| text.contains("\"exited\""))
-                })
-            });
+            sandbox.wait_for_exit();
             std::thread::sleep(std::time::Duration::from_secs(3));
             std::fs::write(sandbox.path("go"), "").unwrap();
         };
         let said = std::thread::scope(|scope| {
             scope.spawn(go);
-            let ended = if on_terminal {
-                job.run_on_terminal()
-            } else {
-                job.run()
-            };
+            let ended = job.run_either_way(on_terminal);
             assert_eq!(ended.code(), Some(3));
             said(&ended)
         });
@@ -260,13 +234,7 @@ fn waiting(sandbox: &Sandbox) -> Live {
         .watched(&["--leftovers", "wait"], &["sh", "-c", script])
         .start();
     live.wait_for_out("hi");
-    wait_until("the command has ended", || {
-        let runs = support::Record::all_in(&sandbox.runs());
-        runs.first().is_some_and(|record| {
-            let events = std::fs::read_to_string(record.folder.join("events.jsonl"));
-            events.is_ok_and(|text| text.contains("\"exited\""))
-        })
-    });
+    sandbox.wait_for_exit();
     live
 }
 
@@ -304,17 +272,9 @@ fn a_wait_obeys_the_terminal() {
     let [pid] = pids(&sandbox, &["pid"])[..] else {
         panic!("one PID")
     };
-    wait_until("it is left", || {
-        let events = support::Record::all_in(&sandbox.runs())
-            .first()
-            .and_then(|record| std::fs::read_to_string(record.folder.join("events.jsonl")).ok());
-        events.is_some_and(|text| text.contains("\"exited\""))
-    });
-    shell.send("\x1a");
-    shell.wait_for("Stopped");
-    shell.prompt();
-    shell.line("fg");
-    shell.job_in_front();
+    sandbox.wait_for_exit();
+    shell.stop();
+    shell.fetch();
     shell.send("\x03");
     shell.prompt();
     assert_eq!(shell.status(), "3");
@@ -345,8 +305,9 @@ fn one_of_another_user_is_named_and_the_end_comes() {
         return;
     };
     let sandbox = Sandbox::new();
+    let command = format!("sleep {}", seconds(30));
     let script = format!(
-        "{} sleep 1037001 >/dev/null 2>&1 &
+        "{} {command} >/dev/null 2>&1 &
         until grep -q '^Name:.sleep' /proc/$!/status; do sleep 0.01; done; exit 3",
         other.as_root()
     );
@@ -355,7 +316,7 @@ fn one_of_another_user_is_named_and_the_end_comes() {
     words.extend(["sh", "-c"].map(String::from));
     words.push(script);
     let ended = sandbox.direct(&words).cwd(std::path::Path::new("/")).run();
-    let left = running("sleep 1037001");
+    let left = running(&command);
     for pid in &left {
         kill(*pid, libc::SIGKILL);
     }
@@ -383,7 +344,7 @@ fn one_that_waits_in_the_kernel_is_named_and_the_end_comes() {
     assert_eq!(ended.code(), Some(3), "{}", ended.err());
     let named = format!("can't be ended: cat (PID {})", left[0]);
     assert!(ended.err().contains(&named), "{}", ended.err());
-    let actions = actions(&sandbox, "leftovers");
+    let actions = sandbox.record().actions("leftovers");
     let rungs: Vec<_> = actions.iter().map(|a| &a[..4]).collect();
     assert_eq!(rungs, ["TERM", "KILL"], "once each: {actions:?}");
     drop(silent);
@@ -438,7 +399,7 @@ echo reaped; [ $1 = wait ] && (sleep 0.3; : > gone) & exit 3";
 fn what_holds_gpu_memory_is_ended_and_strangers_keep_theirs() {
     let sandbox = Sandbox::new();
     let driver = FakeDriver::new(&json!({"gpus": [{}]}));
-    let mut stranger = Command::new("sleep").arg("3600").spawn().unwrap();
+    let mut stranger = Live::stranger();
     let script = "
 import os, time
 import fake_gpu
@@ -458,18 +419,16 @@ while not os.path.exists('end'):
         .with(&driver)
         .env("PYTHONPATH", python_path())
         .start();
-    driver.hold(stranger.id(), 0, 2048, 10);
+    driver.hold(stranger.pid() as u32, 0, 2048, 10);
     let worker = pids(&sandbox, &["worker"])[0];
     wait_until("both are seen", || {
-        let rows = std::fs::read_to_string(sandbox.record().folder.join("samples.csv"));
-        rows.is_ok_and(|text| text.contains(",8192,") && text.contains(",6144,"))
+        let rows = sandbox.samples_so_far();
+        rows.iter()
+            .any(|r| r["mem_used_mib"] == "8192" && r["job_mem_mib"] == "6144")
     });
     std::fs::write(sandbox.path("end"), "").unwrap();
     let ended = live.end();
-    let lives = stranger.try_wait().unwrap().is_none();
-    stranger.kill().unwrap();
-    stranger.wait().unwrap();
-    assert!(lives, "a stranger was touched");
+    assert!(stranger.running(), "a stranger was touched");
     assert!(!alive(worker));
     assert_eq!(ended.code(), Some(0), "{}", ended.err());
     let last = sandbox.record().samples().pop().unwrap();
@@ -493,6 +452,6 @@ while [ ! -s hook ]; do sleep 0.02; done";
     assert_eq!(ended.code(), Some(0), "{}", ended.err());
     assert!(!alive(pids(&sandbox, &["pid"])[0]));
     assert_eq!(content(&sandbox.path("hook.done")), "over");
-    let actions = actions(&sandbox, "leftovers");
+    let actions = sandbox.record().actions("leftovers");
     assert_eq!(actions.len(), 1, "{actions:?}");
 }

@@ -14,17 +14,7 @@ mod support;
 use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
-use support::{Ended, FakeDriver, Job, Sandbox, for_each, python, script};
-
-/// As in `tests/frameworks.rs`.
-fn interpreter(variable: &str) -> Option<String> {
-    let python = std::env::var(variable).ok();
-    if python.is_none() {
-        assert!(std::env::var_os("CI").is_none(), "CI must set {variable}");
-        eprintln!("skipped: {variable} is not set (tests/run sets it)");
-    }
-    python
-}
+use support::{Ended, FakeDriver, Job, Sandbox, for_each, provided, python, script};
 
 /// What is peculiar to a case.
 type Prepare = fn(Job) -> Job;
@@ -102,7 +92,9 @@ fn the_record_and_the_plan_tell_it() {
     let env = &sandbox.record().json()["env"];
     assert_eq!(env["PYTHONPATH"]["value"], format!("{hook}:/a"));
     assert_eq!(env["XLA_PYTHON_CLIENT_MEM_FRACTION"]["value"], "0.25");
-    for file in support::files_below(std::path::Path::new(&hook)) {
+    let files = support::files_below(std::path::Path::new(&hook));
+    assert!(!files.is_empty(), "nothing in {hook}");
+    for file in files {
         let mode = file.metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{}", file.display());
     }
@@ -219,7 +211,6 @@ fn starts(own: Option<&str>, flags: &[&str]) -> [Ended; 2] {
     let limited = sandbox.watched(&["-q", "--mem-limit", "6GiB"], &words);
     [sandbox.direct(&words), limited].map(|job| {
         let ended = job.env("PYTHONPATH", sandbox.path("own")).run();
-        // The sandbox is the same for both; it goes with the last of them.
         assert!(ended.status.success(), "{}", ended.err());
         ended
     })
@@ -265,7 +256,7 @@ fn asked(python: &str, limit: &str, prepare: impl Fn(Job) -> Job, words: &[&str]
 
 #[test]
 fn real_pytorch_is_limited_when_it_first_uses_a_gpu() {
-    let Some(python) = interpreter("GPUWATCH_TEST_TORCH_PYTHON") else {
+    let Some(python) = provided("GPUWATCH_TEST_TORCH_PYTHON") else {
         return;
     };
     let fake = script("torch_on_fake_gpus.py");
@@ -301,7 +292,7 @@ fn real_pytorch_is_limited_when_it_first_uses_a_gpu() {
 
 #[test]
 fn real_pytorch_without_a_gpu_goes_on() {
-    let Some(python) = interpreter("GPUWATCH_TEST_TORCH_PYTHON") else {
+    let Some(python) = provided("GPUWATCH_TEST_TORCH_PYTHON") else {
         return;
     };
     let code = "
@@ -319,19 +310,19 @@ child = context.Process(target=lambda: print(torch.ones(2).sum()))
 child.start(); child.join(); print(child.exitcode)
 ";
     let sandbox = Sandbox::new();
-    let [direct, watched] = [&[][..], &["--mem-limit", "6GiB"]].map(|options| {
+    let [free, limited] = [&[][..], &["--mem-limit", "6GiB"]].map(|options| {
         let job = sandbox.watched(&[&["-q"], options].concat(), &[&python, "-c", code]);
         job.run()
     });
-    let end = direct.assert_ok().out().replace("[]", "['_Finder']");
     // TensorFlow may still be imported.
-    assert_eq!(watched.assert_ok().out(), end);
-    assert_eq!(watched.err(), direct.err());
+    let wanted = free.assert_ok().out().replace("[]", "['_Finder']");
+    assert_eq!(limited.assert_ok().out(), wanted);
+    assert_eq!(limited.err(), free.err());
 }
 
 #[test]
 fn real_tensorflow_is_limited_when_it_makes_its_devices() {
-    let Some(python) = interpreter("GPUWATCH_TEST_TF_PYTHON") else {
+    let Some(python) = provided("GPUWATCH_TEST_TF_PYTHON") else {
         return;
     };
     let fake = script("tensorflow_on_fake_gpus.py");

@@ -11,9 +11,9 @@ mod support;
 
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use support::{Ended, Live, Sandbox, files_below, for_each};
+use support::{Ended, Live, Sandbox, copy_program, files_below, for_each};
 
 /// Either it ran and its code came back, or nothing ran and we say that it is our failure.
 fn ran_or_did_not_start(ended: &Ended, what: &str) -> bool {
@@ -60,11 +60,7 @@ fn few_processes_cost_the_record_and_not_the_run() {
             .tempdir()
             .unwrap();
         let program = folder.path().join("gpuwatch");
-        // By another program: a copy that this one still had open for writing, in a process just
-        // forked for another case, could not be executed.
-        let mut copy = Command::new("cp");
-        copy.arg(env!("CARGO_BIN_EXE_gpuwatch")).arg(&program);
-        assert!(copy.status().unwrap().success());
+        copy_program(env!("CARGO_BIN_EXE_gpuwatch").as_ref(), &program);
         // Each case as another user: the limit counts a user's processes.
         let user = (470_000 + std::process::id() * 20 + limit).to_string();
         let limited = format!("--nproc={limit}");

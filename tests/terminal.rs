@@ -84,14 +84,11 @@ for i in itertools.count(1):
     for command in [direct, watched.clone(), format!("{watched} | cat")] {
         shell.line(&command);
         shell.wait_for("tick 3\r\n");
-        shell.send("\x1a");
-        shell.wait_for("Stopped");
-        shell.prompt();
+        shell.stop();
         shell.line("echo while stopped");
         shell.wait_for("while stopped\r\n");
         shell.prompt();
-        shell.line("fg");
-        shell.job_in_front();
+        shell.fetch();
         shell.wait_for("tick ");
         shell.wait_for("tick ");
         shell.send("\x03");
@@ -105,9 +102,7 @@ for i in itertools.count(1):
     for _ in 0..2 {
         shell.job_in_front();
         shell.wait_for("tick ");
-        shell.send("\x1a");
-        shell.wait_for("Stopped");
-        shell.prompt();
+        shell.stop();
         shell.line("bg");
         shell.wait_for("tick ");
         shell.line("fg");
@@ -181,14 +176,7 @@ fn in_the_background_it_is_never_stopped_on_its_own_account() {
         "sh -c 'echo shown'".to_owned(),
         gpuwatch("-- sh -c 'echo shown'"),
     ] {
-        shell.line(&format!("{command} &"));
-        shell.prompt();
-        let before = shell.terminal.so_far().matches("Stopped").count();
-        wait_until("it is stopped", || {
-            shell.line("jobs");
-            shell.prompt();
-            shell.terminal.so_far().matches("Stopped").count() > before
-        });
+        shell.stops_in_background(&command);
         shell.line("fg");
         shell.wait_for("shown\r\n");
         shell.prompt();
@@ -215,14 +203,7 @@ fn a_background_reader_is_stopped_as_it_is_direct() {
         "sh -c 'read x; echo got:$x'".to_owned(),
         gpuwatch("-- sh -c 'read x; echo got:$x'"),
     ] {
-        shell.line(&format!("{command} &"));
-        shell.prompt();
-        let before = shell.terminal.so_far().matches("Stopped").count();
-        wait_until("it is stopped", || {
-            shell.line("jobs");
-            shell.prompt();
-            shell.terminal.so_far().matches("Stopped").count() > before
-        });
+        shell.stops_in_background(&command);
         shell.line("fg");
         shell.send("typed\n");
         shell.wait_for("got:typed\r\n");

@@ -57,9 +57,7 @@ fn a_program_that_draws_gets_its_keys_after_each_stop() {
         for _ in 0..5 {
             shell.send("k");
             shell.wait_for("key <k>\r\n");
-            shell.send("\x1a");
-            shell.wait_for("Stopped");
-            shell.prompt();
+            shell.stop();
             shell.line("fg");
             shell.wait_for("drawn again\r\n");
         }
@@ -80,14 +78,7 @@ fn in_the_background_it_waits_to_be_fetched() {
     let sandbox = Sandbox::new();
     let (mut shell, commands) = shell_with(&sandbox, DRAWS);
     for command in commands {
-        shell.line(&format!("{command} &"));
-        shell.prompt();
-        let before = shell.terminal.so_far().matches("Stopped").count();
-        wait_until("it is stopped", || {
-            shell.line("jobs");
-            shell.prompt();
-            shell.terminal.so_far().matches("Stopped").count() > before
-        });
+        shell.stops_in_background(&command);
         assert!(!shell.terminal.so_far().contains("drawn\r\n"), "{command}");
         shell.line("fg");
         shell.wait_for("drawn\r\n");
@@ -120,9 +111,7 @@ print('rows', wanted, flush=True)
     for (rows, command) in [33, 44].into_iter().zip(commands) {
         shell.line(&command);
         shell.wait_for("up\r\n");
-        shell.send("\x1a");
-        shell.wait_for("Stopped");
-        shell.prompt();
+        shell.stop();
         shell.line("bg");
         shell.prompt();
         shell.terminal.resize(rows, 80);

@@ -10,7 +10,7 @@
 mod support;
 
 use nix::sys::termios::LocalFlags;
-use support::{Sandbox, Shell, Terminal, content, for_each, python, wait_until};
+use support::{Job, Sandbox, Shell, Terminal, content, for_each, python, wait_until};
 
 const GPUWATCH: &str = concat!(env!("CARGO_BIN_EXE_gpuwatch"), " run -q --");
 
@@ -45,11 +45,8 @@ fn pagers_turn_pages_and_leave_the_rest_to_the_shell() {
             shell.wait_for("number 80\r\n");
             // less misses a stop that comes just before it waits, with us or without.
             if pager.contains("more") {
-                shell.send("\x1a");
-                shell.wait_for("Stopped");
-                shell.prompt();
-                shell.line("fg");
-                shell.job_in_front();
+                shell.stop();
+                shell.fetch();
                 shell.send(" ");
                 shell.wait_for("number 100\r\n");
             }
@@ -156,6 +153,20 @@ while True:
 termios.tcsetattr(2, termios.TCSADRAIN, found)
 ";
 
+/// It reads its keys one by one, and leaves the terminal as it was.
+fn assert_gets_keys(job: &Job) {
+    let mut terminal = Terminal::new(24, 80);
+    let before = terminal.settings();
+    let mut live = job.start_on(&mut terminal);
+    terminal.wait_for("ready\r\n");
+    for key in ["a", "b", "q"] {
+        terminal.send(key);
+        terminal.wait_for(&format!("key <{key}>\r\n"));
+    }
+    assert!(live.wait().success());
+    assert_eq!(terminal.settings(), before);
+}
+
 #[test]
 fn however_it_waits_a_command_gets_its_keys() {
     let ways = [
@@ -169,16 +180,7 @@ fn however_it_waits_a_command_gets_its_keys() {
     for_each(&ways, |way| {
         let sandbox = Sandbox::new();
         for job in sandbox.both(&[python(), "-c", READS, way]) {
-            let mut terminal = Terminal::new(24, 80);
-            let before = terminal.settings();
-            let mut live = job.start_on(&mut terminal);
-            terminal.wait_for("ready\r\n");
-            for key in ["a", "b", "q"] {
-                terminal.send(key);
-                terminal.wait_for(&format!("key <{key}>\r\n"));
-            }
-            assert!(live.wait().success());
-            assert_eq!(terminal.settings(), before);
+            assert_gets_keys(&job);
         }
     });
 }
@@ -214,16 +216,7 @@ fn one_launcher_in_another_passes_keys_and_settings_too() {
     let inner = [env!("CARGO_BIN_EXE_gpuwatch"), "run", "-q", "--"];
     for way in ["read", "poll"] {
         let argv = [&inner[..], &[python(), "-c", READS, way]].concat();
-        let mut terminal = Terminal::new(24, 80);
-        let before = terminal.settings();
-        let mut live = sandbox.watched(&["-q"], &argv).start_on(&mut terminal);
-        terminal.wait_for("ready\r\n");
-        for key in ["a", "b", "q"] {
-            terminal.send(key);
-            terminal.wait_for(&format!("key <{key}>\r\n"));
-        }
-        assert!(live.wait().success());
-        assert_eq!(terminal.settings(), before);
+        assert_gets_keys(&sandbox.watched(&["-q"], &argv));
     }
 }
 
@@ -268,6 +261,20 @@ os.kill(child, 9)
     assert!(!shown.contains("stolen"), "{shown}");
 }
 
+/// A command that reads once the file `typed` is there shows what was typed before.
+fn assert_reads_what_was_typed(argv: &[&str], typed: impl Fn(&mut Terminal), shown: &str) {
+    let sandbox = Sandbox::new();
+    for job in sandbox.both(argv) {
+        let mut terminal = Terminal::new(24, 80);
+        let mut live = job.start_on(&mut terminal);
+        typed(&mut terminal);
+        std::fs::write(sandbox.path("typed"), "").unwrap();
+        terminal.wait_for(shown);
+        assert!(live.wait().success());
+        std::fs::remove_file(sandbox.path("typed")).unwrap();
+    }
+}
+
 #[test]
 fn keys_typed_ahead_wait_for_who_reads_the_terminal() {
     // It draws by way of stdout, is busy for a while, and then reads its stdin.
@@ -282,33 +289,21 @@ while not os.path.exists('typed'):
 time.sleep(0.7)
 os.write(1, b'read <' + os.read(0, 100) + b'>\\n')
 ";
-    let sandbox = Sandbox::new();
-    for job in sandbox.both(&[python(), "-c", code]) {
-        let mut terminal = Terminal::new(24, 80);
-        let mut live = job.start_on(&mut terminal);
+    let typed = |terminal: &mut Terminal| {
         terminal.wait_for("busy\r\n");
         terminal.send("ahead");
-        std::fs::write(sandbox.path("typed"), "").unwrap();
-        terminal.wait_for("read <ahead>\r\n");
-        assert!(live.wait().success());
-        std::fs::remove_file(sandbox.path("typed")).unwrap();
-    }
+    };
+    assert_reads_what_was_typed(&[python(), "-c", code], typed, "read <ahead>\r\n");
 }
 
 #[test]
 fn a_line_typed_ahead_is_read_from_stderr_later() {
-    let sandbox = Sandbox::new();
     let read = "while [ ! -e typed ]; do sleep 0.01; done; sleep 0.7; read -u 2 x; echo \"[$x]\"";
-    for job in sandbox.both(&["bash", "-c", read]) {
-        let mut terminal = Terminal::new(24, 80);
-        let mut live = job.start_on(&mut terminal);
+    let typed = |terminal: &mut Terminal| {
         terminal.send("ahead\n");
         terminal.wait_for("ahead\r\n");
-        std::fs::write(sandbox.path("typed"), "").unwrap();
-        terminal.wait_for("[ahead]\r\n");
-        assert!(live.wait().success());
-        std::fs::remove_file(sandbox.path("typed")).unwrap();
-    }
+    };
+    assert_reads_what_was_typed(&["bash", "-c", read], typed, "[ahead]\r\n");
 }
 
 #[test]

@@ -15,20 +15,7 @@ use support::{Ended, Sandbox, Shell, alive, content, for_each, kill, python, wai
 
 fn run(sandbox: &Sandbox, options: &[&str], script: &str, on_terminal: bool) -> Ended {
     let job = sandbox.watched(options, &["sh", "-c", script]);
-    if on_terminal {
-        job.run_on_terminal()
-    } else {
-        job.run()
-    }
-}
-
-fn actions(sandbox: &Sandbox, what: &str) -> Vec<String> {
-    let actions = sandbox.record().events_of("action");
-    actions
-        .iter()
-        .filter(|a| a["what"] == what)
-        .map(|a| a["result"].as_str().unwrap().to_owned())
-        .collect()
+    job.run_either_way(on_terminal)
 }
 
 fn pid(sandbox: &Sandbox, name: &str) -> i32 {
@@ -58,7 +45,7 @@ fn it_is_124_whatever_the_command_answers() {
         assert_eq!(run["verdict"]["cause"], serde_json::Value::Null);
         assert_eq!(run["exit"]["code"], serde_json::json!(code));
         assert_eq!(run["exit"]["signal"], serde_json::json!(signal));
-        let sent = actions(&sandbox, "time-limit");
+        let sent = sandbox.record().actions("time-limit");
         assert_eq!(sent, [format!("TERM to PID {}", run["pid"])]);
         let said = ended.out() + &ended.err();
         assert!(said.contains("gpuwatch: timed out ("), "{said}");
@@ -82,10 +69,10 @@ while :; do sleep 0.05; done";
         assert_eq!(run["exit"]["signal"], 9);
         assert_eq!(run["verdict"]["outcome"], "timed-out");
         let main = &run["pid"];
-        let sent = actions(&sandbox, "time-limit");
+        let sent = sandbox.record().actions("time-limit");
         let both = [format!("TERM to PID {main}"), format!("KILL to PID {main}")];
         assert_eq!(sent, both);
-        let sent = actions(&sandbox, "leftovers");
+        let sent = sandbox.record().actions("leftovers");
         let to_worker = |name: &str| {
             let whom = format!("(PID {worker})");
             sent.iter()
@@ -114,7 +101,7 @@ fn whom_is_waited_for_has_no_more_time_than_the_command() {
     assert_eq!(ended.code(), Some(124), "{}", ended.err());
     assert!(!alive(pid(&sandbox, "left")));
     let run = sandbox.record().json();
-    assert_eq!((run["exit"]["code"].as_i64()), Some(3));
+    assert_eq!(run["exit"]["code"], 3);
     assert_eq!(run["verdict"]["outcome"], "timed-out");
 }
 
@@ -131,7 +118,6 @@ fn before_it_nothing_happens() {
 #[test]
 fn a_stopped_command_is_ended_too() {
     let sandbox = Sandbox::new();
-    // `fg` shows the command, in which the word must not be.
     let script = "trap 'echo over; exit 0' TERM; echo up; kill -STOP $$; sleep 3600";
     let ended = run(&sandbox, &["--time-limit", "1s"], script, false);
     assert_eq!(ended.code(), Some(124), "{}", ended.err());
@@ -164,9 +150,7 @@ while True:
         python()
     ));
     shell.wait_for("up");
-    shell.send("\x1a");
-    shell.wait_for("Stopped");
-    shell.prompt();
+    shell.stop();
     let stopped = Instant::now();
     std::thread::sleep(Duration::from_secs(3));
     let span = stopped.elapsed();

@@ -72,11 +72,7 @@ fn every_ending_comes_through(on_terminal: bool) {
         &url,
     ];
     let job = with_own_mounts(&sandbox, sandbox.direct(&argv));
-    let ended = if on_terminal {
-        job.run_on_terminal()
-    } else {
-        job.run()
-    };
+    let ended = job.run_either_way(on_terminal);
     assert_eq!(ended.code(), Some(0), "{} {}", ended.out(), ended.err());
     let noted = || std::fs::read_to_string(sandbox.path("endings")).unwrap_or_default();
     wait_until("all have ended", || {

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::support::fake_driver::python_path;
 use super::support::http_server::{Answer, Server};
-use super::support::{FakeDriver, Sandbox, alive, content, python, wait_until};
-use super::training::{alert, samples};
+use super::support::{FakeDriver, Live, Sandbox, alive, content, python, wait_until};
+use super::training::alert;
 
 const SCRIPT: &str = r#"
 import os, time
@@ -44,16 +44,17 @@ fn a_worker_that_keeps_memory_is_told_within_five_seconds() {
         .start();
     let worker: i32 = content(&sandbox.path("worker")).parse().unwrap();
     wait_until("its memory is seen", || {
-        samples(&sandbox).iter().any(|r| r["job_mem_mib"] == "6144")
+        sandbox
+            .samples_so_far()
+            .iter()
+            .any(|r| r["job_mem_mib"] == "6144")
     });
     // Somebody else's job on the same GPU is none of ours.
-    let mut stranger = std::process::Command::new("sleep")
-        .arg("3600")
-        .spawn()
-        .unwrap();
-    driver.hold(stranger.id(), 0, 2048, 0);
+    let mut stranger = Live::stranger();
+    driver.hold(stranger.pid() as u32, 0, 2048, 0);
     wait_until("its memory is seen, too", || {
-        samples(&sandbox)
+        sandbox
+            .samples_so_far()
             .iter()
             .any(|r| r["mem_used_mib"] == "8192")
     });
@@ -64,10 +65,7 @@ fn a_worker_that_keeps_memory_is_told_within_five_seconds() {
     let late = raised.at.saturating_duration_since(since);
     assert!(late <= Duration::from_secs(5), "{late:?} after the end");
     let ended = live.end();
-    let untouched = stranger.try_wait().unwrap().is_none();
-    stranger.kill().unwrap();
-    stranger.wait().unwrap();
-    assert!(untouched, "a stranger's process was ended");
+    assert!(stranger.running(), "a stranger's process was ended");
     assert_eq!(ended.code(), Some(0), "{}", ended.err());
     assert!(alive(worker), "it is the user's: nobody ended it");
     std::fs::write(sandbox.path("gone"), "").unwrap();

@@ -57,7 +57,7 @@ fn a_suspended_job() {
     let live = job.start();
     let sandbox = &training.sandbox;
     super::support::wait_until("progress is seen", || {
-        let rows = super::training::samples(sandbox);
+        let rows = sandbox.samples_so_far();
         rows.iter().any(|r| !r["step"].is_empty())
     });
     let started = sandbox.record().events_of("started");
@@ -94,9 +94,7 @@ for i in range(1, 100000):
         python()
     ));
     sampled_until(&sandbox, 3.0);
-    shell.send("\x1a");
-    shell.wait_for("Stopped");
-    shell.prompt();
+    shell.stop();
     // Nothing is sampled meanwhile, and nothing else would tell that time passes.
     shell.line("sleep 12; echo slept''long");
     shell.wait_for("sleptlong\r\n");
@@ -129,7 +127,10 @@ fn a_silent_phase_on_the_processor() {
     let (sandbox, server) = (Sandbox::new(), Server::start(&[Answer::status(204)]));
     let url = server.url("/x");
     let live = sandbox
-        .watched(&["--notify", &url], &[python(), "-c", BUSY])
+        .watched(
+            &["--stall-after", "5s", "--notify", &url],
+            &[python(), "-c", BUSY],
+        )
         .start();
     content(&sandbox.path("up"));
     sampled_until(&sandbox, 16.0);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::support::http_server::{Answer, Server, closed_url};
 use super::support::{Ended, files_below, for_each, wait_until};
-use super::training::{Training, alert, samples};
+use super::training::{Training, alert};
 
 /// A word in the address on the command line, and one in the address in a file.
 const TOKENS: [&str; 2] = ["t0ken-by-flag", "t0ken-by-file"];
@@ -17,14 +17,15 @@ fn run(training: &Training, options: &[&str]) -> (Ended, Duration) {
     let live = training.job(&options, 7).start();
     training.hang();
     wait_until("the stall is found", || {
-        let record = training.sandbox.record();
-        let text = record.text("events.jsonl");
-        text.contains(r#""kind":"action""#)
+        training
+            .sandbox
+            .so_far("events.jsonl")
+            .contains(r#""kind":"action""#)
     });
     training.go_on();
-    let steps = samples(&training.sandbox).len();
+    let steps = training.sandbox.samples_so_far().len();
     wait_until("it goes on", || {
-        samples(&training.sandbox).len() > steps + 3
+        training.sandbox.samples_so_far().len() > steps + 3
     });
     training.say("end");
     live.wait_for_out("over");
@@ -110,7 +111,9 @@ fn a_server_that_misbehaves_delays_no_end_and_learns_no_secret() {
         let about = own.iter().filter(|l| l.contains("alert")).count();
         assert_eq!(about, 1, "{what}: {own:?}");
         assert_no_token(what, &training, &ended);
-        for request in server.iter().flat_map(Server::requests) {
+        let requests: Vec<_> = server.iter().flat_map(Server::requests).collect();
+        assert_eq!(requests.is_empty(), server.is_none(), "{what}");
+        for request in requests {
             let leaks = TOKENS.iter().any(|t| request.body.contains(t));
             assert!(!leaks, "{what}: {}", request.body);
         }

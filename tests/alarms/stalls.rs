@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::support::Job;
 use super::support::http_server::{Answer, Server};
+use super::support::{Job, provided};
 use super::training::{Training, alarms, alert, end, kinds};
 
-/// With py-spy on PATH; says whether it is, and why not.
+/// With py-spy on PATH, and whether it is there.
 fn with_pyspy(job: Job) -> (Job, bool) {
-    let Ok(python) = std::env::var("GPUWATCH_TEST_PYSPY_PYTHON") else {
-        println!("no stack is asked for: GPUWATCH_TEST_PYSPY_PYTHON is not set (tests/run does)");
+    let Some(python) = provided("GPUWATCH_TEST_PYSPY_PYTHON") else {
         return (job, false);
     };
     let folder = Path::new(&python).parent().unwrap();

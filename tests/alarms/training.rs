@@ -1,13 +1,12 @@
 //! A job that trains on a simulated GPU, hangs when it is told to, and goes on.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use super::support::fake_driver::python_path;
 use super::support::http_server::{Request, Server};
-use super::support::{FakeDriver, Job, Live, Record, Row, Sandbox, python, wait_until};
+use super::support::{FakeDriver, Job, Live, Sandbox, python, wait_until};
 
 /// What the job does, told by files in its folder: `hang`, then `on`, then `end`.
 const SCRIPT: &str = r#"
@@ -91,7 +90,7 @@ impl Training {
     /// step.
     pub fn hang(&self) -> (Instant, u64) {
         wait_until("progress is seen", || {
-            let rows = samples(&self.sandbox);
+            let rows = self.sandbox.samples_so_far();
             rows.iter().filter(|r| !r["step"].is_empty()).count() >= 3
         });
         // A GPU that waits draws little and moves nothing, however busy it says that it is.
@@ -116,17 +115,6 @@ fn machine(power_w: u32, pcie_mb_s: u32) -> Value {
     json!({"gpus": [{"power_w": power_w, "power_limit_w": 400, "pcie_mb_s": pcie_mb_s}]})
 }
 
-/// The samples of the only run so far; the last line may be half there.
-pub fn samples(sandbox: &Sandbox) -> Vec<Row> {
-    let Some(file) = file(sandbox, "samples.csv") else {
-        return Vec::new();
-    };
-    let text = std::fs::read_to_string(file).unwrap_or_default();
-    let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
-    let mut reader = csv::Reader::from_reader(whole.as_bytes());
-    reader.deserialize().map(|row| row.unwrap()).collect()
-}
-
 /// Waits until the run has been sampled for so long.
 pub fn sampled_until(sandbox: &Sandbox, seconds: f64) {
     wait_until("the run has lasted", || latest(sandbox) >= seconds);
@@ -134,16 +122,9 @@ pub fn sampled_until(sandbox: &Sandbox, seconds: f64) {
 
 /// When the last sample was taken, in seconds of the run.
 pub fn latest(sandbox: &Sandbox) -> f64 {
-    let rows = samples(sandbox);
+    let rows = sandbox.samples_so_far();
     rows.last()
         .map_or(0.0, |row| row["elapsed_s"].parse().unwrap())
-}
-
-/// A file of the only run, once it is there.
-fn file(sandbox: &Sandbox, name: &str) -> Option<PathBuf> {
-    let record = Record::all_in(&sandbox.runs()).pop()?;
-    let file = record.folder.join(name);
-    file.exists().then_some(file)
 }
 
 /// Waits for an alert of this type and state.

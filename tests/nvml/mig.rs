@@ -94,12 +94,8 @@ fn holder(sandbox: &Sandbox, driver: &FakeDriver, options: &[&str]) -> Job {
 fn held(sandbox: &Sandbox, job: &Job) -> (Ended, Record) {
     let live = job.start();
     wait_until("what it holds is seen", || {
-        let records = Record::all_in(&sandbox.runs());
-        let rows = records
-            .iter()
-            .filter(|r| r.folder.join("samples.csv").exists());
-        rows.flat_map(Record::samples_so_far)
-            .any(|row| row["job_mem_mib"] == "2048")
+        let rows = sandbox.samples_so_far();
+        rows.iter().any(|row| row["job_mem_mib"] == "2048")
     });
     std::fs::write(sandbox.path("end"), "").unwrap();
     let ended = live.end();
@@ -140,7 +136,7 @@ fn a_run_on_a_part_watches_that_part() {
         for missing in ["gpu_util_pct", "mem_util_pct", "power_w", "energy_j"] {
             assert!(rows.iter().all(|r| r[missing].is_empty()), "{missing}");
         }
-        // While nobody of the job is on it, its use of it is a true zero.
+        // Of this row alone: before the job is on it, its use is a true zero.
         assert_eq!(row["job_sm_pct"], "", "nobody says what is used of a part");
         let gpus = &record.json()["gpus"];
         assert_eq!(gpus.as_array().unwrap().len(), 1);
@@ -301,18 +297,8 @@ fn a_part_that_is_taken_away_is_lost_and_its_successor_is_another() {
         .with(&driver)
         .env("CUDA_VISIBLE_DEVICES", FIRST);
     let live = job.start();
-    let rows = || {
-        Record::all_in(&sandbox.runs())
-            .iter()
-            .map(|r| r.samples_so_far().len())
-            .sum::<usize>()
-    };
-    wait_until("it is sampled", || {
-        Record::all_in(&sandbox.runs())
-            .iter()
-            .any(|r| r.folder.join("samples.csv").exists())
-            && rows() > 3
-    });
+    let rows = || sandbox.samples_so_far().len();
+    wait_until("it is sampled", || rows() > 3);
     let mut changed = parts_alone();
     changed["gpus"][0]["mig"]["devices"][1] =
         json!({"uuid": OTHER, "gi": 3, "ci": 0, "memory_mib": 9728});

@@ -100,13 +100,7 @@ fn run(scenario: &Value, enough: usize) -> (Sandbox, Record, Value, String) {
         .env("PYTHONPATH", python_path());
     let live = job.start();
     live.wait_for_out("up");
-    wait_until("there are rows", || {
-        let records = Record::all_in(&sandbox.runs());
-        let begun = records
-            .iter()
-            .filter(|r| r.folder.join("samples.csv").exists());
-        begun.map(|r| r.samples_so_far().len()).sum::<usize>() > enough
-    });
+    wait_until("there are rows", || sandbox.samples_so_far().len() > enough);
     let listed = sandbox.gpuwatch(&["gpus", "--json"]).with(&driver).run();
     let listed: Value = serde_json::from_str(&listed.assert_ok().out()).unwrap();
     std::fs::write(sandbox.path("end"), "").unwrap();

@@ -2,32 +2,21 @@
 //! than the simulated one. `tests/run` gets it; `GPUWATCH_TEST_NVML_LIBRARY` names it.
 
 use std::fs;
-use std::path::PathBuf;
 
-use crate::support::Sandbox;
-use crate::support::fake_driver;
+use crate::support::{Sandbox, fake_driver, provided};
 
-fn library() -> Option<PathBuf> {
-    let path = std::env::var_os("GPUWATCH_TEST_NVML_LIBRARY").map(PathBuf::from);
-    if path.is_none() {
-        assert!(
-            std::env::var_os("CI").is_none(),
-            "CI must set GPUWATCH_TEST_NVML_LIBRARY"
-        );
-        eprintln!("skipped: GPUWATCH_TEST_NVML_LIBRARY is not set (tests/run sets it)");
-    }
-    path
+fn library() -> Option<String> {
+    provided("GPUWATCH_TEST_NVML_LIBRARY")
 }
 
 #[test]
 fn the_real_library_without_a_driver_is_one_line() {
     let Some(library) = library() else { return };
+    if fs::exists("/proc/driver/nvidia/version").unwrap() {
+        return eprintln!("not tried: this machine has a driver");
+    }
+    let said = "the NVIDIA driver is not loaded";
     let sandbox = Sandbox::new();
-    let said = if fs::exists("/proc/driver/nvidia/version").unwrap() {
-        return eprintln!("skipped: this machine has a driver");
-    } else {
-        "the NVIDIA driver is not loaded"
-    };
     let ended = sandbox
         .watched(
             &[],

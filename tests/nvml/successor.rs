@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::support::fake_driver::FakeDriver;
-use crate::support::{Record, Sandbox, kill, wait_until};
+use crate::support::{Sandbox, kill, wait_until};
 
 /// A command that goes on until the file `end` exists.
 const STEADY: &str = "echo up; while [ ! -e end ]; do sleep 0.05; done; echo over; exit 5";
@@ -18,12 +18,9 @@ fn a_helper_that_dies_gets_a_successor() {
         .start();
     live.wait_for_out("up");
     let used = || {
-        let rows = Record::all_in(&sandbox.runs());
-        let begun = rows
-            .iter()
-            .filter(|r| r.folder.join("samples.csv").exists());
-        let rows = begun.flat_map(Record::samples_so_far);
-        rows.filter(|row| !row["gpu_util_pct"].is_empty()).count()
+        let mut rows = sandbox.samples_so_far();
+        rows.retain(|row| !row["gpu_util_pct"].is_empty());
+        rows.len()
     };
     wait_until("it is sampled", || used() >= 3);
     kill(helper_of(live.pid()), libc::SIGKILL);
@@ -38,9 +35,9 @@ fn a_helper_that_dies_gets_a_successor() {
     wait_until("its end and its successor are told", || {
         states() == ["failed", "ok"]
     });
-    let before = sandbox.record().samples_so_far().len();
+    let before = sandbox.samples_so_far().len();
     wait_until("the GPU is sampled again", || {
-        let rows = sandbox.record().samples_so_far();
+        let rows = sandbox.samples_so_far();
         rows[before..]
             .iter()
             .filter(|r| r["gpu_util_pct"] == "30")

@@ -1,7 +1,5 @@
 //! The history: which runs are listed, in which order, and how they are read to have ended.
 
-use std::fs;
-
 use gpuwatch::model::{Event, Exit, Logged, Outcome, RunState};
 use gpuwatch::record::{EventWriter, IndexEntry, RunDir, find, index, list, load};
 
@@ -9,7 +7,6 @@ use super::{ID, record, sample};
 
 #[test]
 fn runs_of_one_second_are_in_the_order_of_their_starts() {
-    let root = tempfile::tempdir().unwrap();
     let ids = [
         ("20261130-091502-z-0000", "2026-11-30T09:15:02.100+08:00"),
         ("20261130-091502-a-0000", "2026-11-30T09:15:02.900+08:00"),
@@ -18,11 +15,10 @@ fn runs_of_one_second_are_in_the_order_of_their_starts() {
         ("20261130-083000-b-0000", "2026-11-30T08:30:00.000+07:00"),
     ];
     for indexed in 0..1 << ids.len() {
-        let _ = fs::remove_file(root.path().join("index.jsonl"));
+        let root = tempfile::tempdir().unwrap();
         for (n, (id, started)) in ids.iter().enumerate() {
             let mut of_run = record(id, RunState::Finished);
             of_run.started = (*started).to_owned();
-            let _ = fs::remove_dir_all(root.path().join(id));
             let run = RunDir::create(root.path(), id).unwrap();
             run.write_run(&of_run).unwrap();
             if indexed >> n & 1 == 1 {

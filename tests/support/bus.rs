@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use zbus::OwnedVariant;
 
-use super::PATIENCE;
+use super::{PATIENCE, skipped};
 
 /// A private session bus; `None`, and said, where it can't be had.
 pub struct Bus {
@@ -30,7 +30,7 @@ impl Bus {
             .stderr(Stdio::null())
             .spawn();
         let Ok(mut daemon) = started else {
-            println!("skipped: dbus-daemon is not installed");
+            skipped("dbus-daemon is not installed");
             return None;
         };
         let mut address = String::new();

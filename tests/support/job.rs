@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Ended, FakeDriver, Live, Record, Terminal, replayed};
+use super::{Ended, FakeDriver, Live, Record, Row, Terminal, replayed, wait_until};
 
 /// A test's own folder: home, state, working directory. Removed at the end, when all runs
 /// that were recorded in it are judged again: that must give what was found when they ran.
@@ -42,6 +42,29 @@ impl Sandbox {
     /// The only record that was made.
     pub fn record(&self) -> Record {
         Record::only_one_in(&self.runs())
+    }
+
+    /// What a file of the only record holds so far; nothing before there is one.
+    pub fn so_far(&self, file: &str) -> String {
+        let Some(record) = Record::all_in(&self.runs()).pop() else {
+            return String::new();
+        };
+        std::fs::read_to_string(record.folder.join(file)).unwrap_or_default()
+    }
+
+    /// The samples of the only record so far; its last line may be half there.
+    pub fn samples_so_far(&self) -> Vec<Row> {
+        let text = self.so_far("samples.csv");
+        let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+        let mut reader = csv::Reader::from_reader(whole.as_bytes());
+        reader.deserialize().map(|row| row.unwrap()).collect()
+    }
+
+    /// Waits until the command of the only run has ended, whatever the run does then.
+    pub fn wait_for_exit(&self) {
+        wait_until("the command has ended", || {
+            self.so_far("events.jsonl").contains("\"exited\"")
+        });
     }
 
     /// A command without gpuwatch.
@@ -191,6 +214,15 @@ impl Job {
     pub fn start_on(&self, terminal: &mut Terminal) -> Live {
         let job = self.clone().under(&["setsid", "--ctty"]);
         terminal.spawn(&mut job.command())
+    }
+
+    /// To its end, in pipes or on a terminal of its own.
+    pub fn run_either_way(&self, on_terminal: bool) -> Ended {
+        if on_terminal {
+            self.run_on_terminal()
+        } else {
+            self.run()
+        }
     }
 
     /// On a terminal of its own, to its end: `out` is what the terminal received.

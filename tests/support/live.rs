@@ -166,6 +166,25 @@ impl Live {
         }
     }
 
+    /// With nothing to read and nothing to say: a process beside what is tried.
+    pub fn beside(command: &mut Command) -> Self {
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        Self::apart(command)
+    }
+
+    /// Keeps one processor busy.
+    pub fn busy() -> Self {
+        Self::beside(Command::new("sh").args(["-c", "while :; do :; done"]))
+    }
+
+    /// Of no concern to what is tried.
+    pub fn stranger() -> Self {
+        Self::beside(Command::new("sleep").arg("3600"))
+    }
+
     pub fn pid(&self) -> i32 {
         self.child.id().try_into().unwrap()
     }
@@ -224,7 +243,7 @@ impl Live {
 impl Drop for Live {
     fn drop(&mut self) {
         if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
-            // Only after a failed assertion; there is nobody left to tell.
+            // One that goes on beside the test, or a failed test's: there is nobody left to tell.
             let started = descendants(self.child.id());
             let _ = self.child.kill();
             let _ = self.child.wait();

@@ -78,6 +78,21 @@ pub fn python() -> &'static str {
     })
 }
 
+/// What `tests/run` provides and names in this variable; without it there is nothing to try.
+pub fn provided(variable: &str) -> Option<String> {
+    let found = std::env::var(variable).ok();
+    if found.is_none() {
+        skipped(&format!("{variable} is not set (tests/run sets it)"));
+    }
+    found
+}
+
+/// Says that something isn't tried because it isn't installed. In CI that is a failure.
+pub fn skipped(why: &str) {
+    assert!(std::env::var_os("CI").is_none(), "not in CI: {why}");
+    eprintln!("skipped: {why}");
+}
+
 /// A helper program of `tests/scripts`.
 pub fn script(name: &str) -> String {
     in_package(&format!("tests/scripts/{name}"))
@@ -88,6 +103,14 @@ pub fn in_package(path: &str) -> String {
     let found = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     assert!(found.exists(), "{} is missing", found.display());
     found.to_str().unwrap().to_owned()
+}
+
+/// A copy of a program, which may be executed at once: one that this process itself had open
+/// for writing could not, as long as a child just forked on another thread has it open too.
+pub fn copy_program(from: &Path, to: &Path) {
+    let mut cp = Command::new("cp");
+    cp.arg("--preserve=mode").arg(from).arg(to);
+    assert!(cp.status().unwrap().success(), "{cp:?}");
 }
 
 /// Sends a signal by its number; a negative id is a process group.

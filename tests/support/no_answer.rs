@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Live, python, script};
+use super::{Live, copy_program, python, script};
 
 /// A file system that never answers: whoever looks into it waits in the kernel (state D), KILL
 /// or not, until this is dropped. Only for root.
@@ -75,7 +75,7 @@ impl OtherUser {
             .unwrap();
         let copied = |from: &Path, name: &str, mode: u32| {
             let to = folder.path().join(name);
-            std::fs::copy(from, &to).unwrap();
+            copy_program(from, &to);
             std::fs::set_permissions(&to, PermissionsExt::from_mode(mode)).unwrap();
         };
         copied(Path::new(env!("CARGO_BIN_EXE_gpuwatch")), "gpuwatch", 0o755);

@@ -52,16 +52,16 @@ impl Record {
         events
     }
 
-    pub fn samples(&self) -> Vec<Row> {
-        let mut reader = csv::Reader::from_path(self.folder.join("samples.csv")).unwrap();
-        reader.deserialize().map(|row| row.unwrap()).collect()
+    /// What was done of one kind, in the words of the record.
+    pub fn actions(&self, what: &str) -> Vec<String> {
+        let mut actions = self.events_of("action");
+        actions.retain(|a| a["what"] == what);
+        let result = |a: &Value| a["result"].as_str().unwrap().to_owned();
+        actions.iter().map(result).collect()
     }
 
-    /// The rows of a file that is being written: its last line may be half there.
-    pub fn samples_so_far(&self) -> Vec<Row> {
-        let text = self.text("samples.csv");
-        let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
-        let mut reader = csv::Reader::from_reader(whole.as_bytes());
+    pub fn samples(&self) -> Vec<Row> {
+        let mut reader = csv::Reader::from_path(self.folder.join("samples.csv")).unwrap();
         reader.deserialize().map(|row| row.unwrap()).collect()
     }
 

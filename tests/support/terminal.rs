@@ -154,6 +154,31 @@ impl Shell {
         });
     }
 
+    /// Ctrl-Z: waits until the shell says that its job is stopped.
+    pub fn stop(&mut self) {
+        self.send("\x1a");
+        self.wait_for("Stopped");
+        self.prompt();
+    }
+
+    /// Fetches the stopped job, and waits until it has the terminal.
+    pub fn fetch(&mut self) {
+        self.line("fg");
+        self.job_in_front();
+    }
+
+    /// Starts a command in the background that will stop there, and waits until it has.
+    pub fn stops_in_background(&mut self, command: &str) {
+        self.line(&format!("{command} &"));
+        self.prompt();
+        let before = self.terminal.so_far().matches("Stopped").count();
+        wait_until("it is stopped", || {
+            self.line("jobs");
+            self.prompt();
+            self.terminal.so_far().matches("Stopped").count() > before
+        });
+    }
+
     /// What the last command returned.
     pub fn status(&mut self) -> String {
         self.line("echo \"=$?=\"");

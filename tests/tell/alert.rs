@@ -1,10 +1,16 @@
 //! `gpuwatch alert`, as a person uses it.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 use super::harness::SECRET;
 use super::support::http_server::{Answer, Server, closed_url};
 use super::support::{Ended, Sandbox, files_below};
+
+/// Beside the runs, which needn't be there.
+fn outbox(sandbox: &Sandbox) -> PathBuf {
+    sandbox.runs().with_file_name("outbox")
+}
 
 fn assert_no_secret(sandbox: &Sandbox, ended: &Ended) {
     assert!(
@@ -13,7 +19,7 @@ fn assert_no_secret(sandbox: &Sandbox, ended: &Ended) {
         ended.out(),
         ended.err()
     );
-    for file in files_below(&sandbox.runs().join("../outbox")) {
+    for file in files_below(&outbox(sandbox)) {
         let text = std::fs::read_to_string(&file).unwrap();
         assert!(!text.contains(SECRET), "{}", file.display());
     }
@@ -115,7 +121,7 @@ fn nothing_to_try_is_said() {
 #[test]
 fn what_was_kept_is_sent_later_with_its_id() {
     let sandbox = Sandbox::new();
-    let outbox = gpuwatch::tell::Outbox::at(&sandbox.runs().join("../outbox"));
+    let outbox = gpuwatch::tell::Outbox::at(&outbox(&sandbox));
     let mut kept =
         super::harness::Run::with(vec![super::harness::webhook(&closed_url())]).keep("stalled");
     let letter = kept.remove(0).letter;

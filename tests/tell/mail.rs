@@ -140,9 +140,9 @@ fn a_refusal_is_told_by_its_code_alone() {
 }
 
 #[test]
-fn tls_that_isnt_offered_or_trusted_sends_nothing() {
+fn without_tls_nothing_is_sent_where_it_was_asked_for() {
     // TLS from the start, to a server that speaks none.
-    let (port, _heard) = server(Script {
+    let (port, heard) = server(Script {
         refuses: None,
         offers: &[],
     });
@@ -150,5 +150,8 @@ fn tls_that_isnt_offered_or_trusted_sends_nothing() {
     run.raise("stalled");
     let end = run.end();
     assert_eq!(end.told.sent, 0);
+    assert_eq!(end.fates(), ["c0 stalled kept"]);
+    let heard = heard.recv_timeout(PATIENCE).unwrap();
+    assert!(heard.is_empty(), "it was spoken to in plain: {heard:?}");
     assert!(end.took < Duration::from_millis(5500));
 }

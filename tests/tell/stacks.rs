@@ -7,7 +7,7 @@ use std::path::Path;
 use gpuwatch::act::stacks::{Request, Subject, collect};
 use gpuwatch::model::{OwnProcesses, Stamp};
 
-use super::support::{Live, wait_until};
+use super::support::{Live, provided, wait_until};
 
 const SCRIPT: &str = "
 import time
@@ -48,8 +48,7 @@ fn evidence_of(python: &str) -> (String, Vec<String>) {
 
 #[test]
 fn the_function_in_which_it_sits() {
-    let Ok(python) = std::env::var("GPUWATCH_TEST_PYSPY_PYTHON") else {
-        println!("skipped: GPUWATCH_TEST_PYSPY_PYTHON is not set (tests/run does it)");
+    let Some(python) = provided("GPUWATCH_TEST_PYSPY_PYTHON") else {
         return;
     };
     assert!(Path::new(&python).with_file_name("py-spy").exists());
@@ -72,8 +71,7 @@ fn the_function_in_which_it_sits() {
 fn without_py_spy_it_is_still_known_what_it_waits_for() {
     let python = super::support::python();
     if Path::new(python).with_file_name("py-spy").exists() {
-        println!("skipped: py-spy is installed beside {python}");
-        return;
+        return eprintln!("not tried: py-spy is installed beside {python}");
     }
     let (_, digest) = evidence_of(python);
     assert!(digest[0].contains("sleeps"), "{digest:?}");

@@ -45,6 +45,24 @@ class Shell:
         """Waits until a job has the terminal: keys typed before reach the shell."""
         self.world.until("the job is in front", lambda: self.terminal.foreground() != self.bash.pid)
 
+    def stop(self) -> None:
+        """Ctrl-Z: waits until bash says that its job is stopped."""
+        self.terminal.send("\x1a")
+        self.bash.wait_for("Stopped")
+        self.prompt()
+
+    def fetch(self) -> None:
+        """Brings the stopped job to the front, and waits until it is there."""
+        self.type("fg")
+        self.in_front()
+
+    def answer(self) -> int:
+        """Types for a command that reads x and prints it; returns how that ended."""
+        self.terminal.send("typed\n")
+        self.bash.wait_for("got:typed\r\n")
+        self.prompt()
+        return self.status()
+
     def stopped(self) -> None:
         """Waits until bash says so of a job in the background."""
         before = self.bash.out.data.count(b"Stopped")
@@ -63,11 +81,8 @@ def ctrl_z_and_fg(world: World) -> object:
     shell.type(world.line("sh", "-c", "echo up; exec sleep 600"))
     shell.bash.wait_for("up\r\n")
     for _ in range(2):
-        shell.terminal.send("\x1a")
-        shell.bash.wait_for("Stopped")
-        shell.prompt()
-        shell.type("fg")
-        shell.in_front()
+        shell.stop()
+        shell.fetch()
     shell.terminal.send("\x03")
     shell.prompt()
     return shell.status(), shell.terminal.settings() == before
@@ -78,15 +93,9 @@ def keys_after_a_stop(world: World) -> object:
     shell = Shell(world)
     shell.type(world.line("sh", "-c", "echo up; read x; echo got:$x; exit 4", stdin=True))
     shell.bash.wait_for("up\r\n")
-    shell.terminal.send("\x1a")
-    shell.bash.wait_for("Stopped")
-    shell.prompt()
-    shell.type("fg")
-    shell.in_front()
-    shell.terminal.send("typed\n")
-    shell.bash.wait_for("got:typed\r\n")
-    shell.prompt()
-    return shell.status()
+    shell.stop()
+    shell.fetch()
+    return shell.answer()
 
 
 @case("T01-itself", "a command that stops itself stops the job; fg goes on", ON_TERMINAL)
@@ -142,9 +151,5 @@ def a_reader_in_the_background(world: World) -> object:
     shell = Shell(world)
     shell.do(world.line("sh", "-c", "read x; echo got:$x", stdin=True) + " &")
     shell.stopped()
-    shell.type("fg")
-    shell.in_front()
-    shell.terminal.send("typed\n")
-    shell.bash.wait_for("got:typed\r\n")
-    shell.prompt()
-    return shell.status()
+    shell.fetch()
+    return shell.answer()

@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+from collections.abc import Callable
 
 from registry import BOTH, cases_of
 from streams import Terminal
@@ -44,10 +45,10 @@ class Listener:
     def arrived(self) -> list[int]:
         return list(self.log.read_bytes())
 
-    def after(self, act: object, what: str) -> None:
+    def after(self, act: Callable[[], object], what: str) -> None:
         """Does something and waits until one more signal has arrived."""
         before = len(self.arrived())
-        act()  # type: ignore[operator]
+        act()
         self.world.until(f"{what} arrives", lambda: len(self.arrived()) > before)
 
     def end(self) -> list[int]:
