@@ -252,7 +252,7 @@ fn ctrl_z_and_fg_still_work_after_a_panic_of_the_main_thread() {
     let mut shell = support::Shell::start(&sandbox);
     let gpuwatch = env!("CARGO_BIN_EXE_gpuwatch");
     shell.line(&format!(
-        "GPUWATCH_FAULT=panic:main {gpuwatch} run -q -- sh -c 'echo $$ > pid; echo up; read a; echo \"got $a\"'"
+        "GPUWATCH_FAULT=panic:main {gpuwatch} run -- sh -c 'echo $$ > pid; echo up; read a; echo \"got $a\"'"
     ));
     shell.wait_for("up\r\n");
     content(&sandbox.path("pid"));

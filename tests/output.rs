@@ -128,7 +128,8 @@ fn one_stream_for_both_keeps_their_order() {
         assert_eq!(ended.err(), "");
     }
     for job in sandbox.both(&["sh", "-c", alternate]) {
-        assert_eq!(job.run_on_terminal().out(), wanted.replace('\n', "\r\n"));
+        let ended = job.run_on_terminal();
+        assert_eq!(ended.assert_ok().out(), wanted.replace('\n', "\r\n"));
     }
     // A log that is appended to: `>> log 2>&1` in a job script.
     for job in sandbox.both(&["sh", "-c", alternate]) {

@@ -8,6 +8,7 @@ use crate::sys::signals::{Arrived, Mask, SignalFd, take};
 use crate::sys::{inherited, process};
 
 use super::sentinel::Sentinel;
+use super::stop::Rung;
 
 /// When the sentinel is looked at: a sender of many signals takes a moment to reach us all.
 const LOOKS: [Duration; 5] = [
@@ -37,6 +38,14 @@ pub enum Origin {
 /// somebody may send them; a true fault of ours ends us although they are blocked.
 pub fn taken() -> Mask {
     Mask::full().without(libc::SIGKILL).without(libc::SIGSTOP)
+}
+
+/// The signal of a rung of the stop ladder.
+pub fn of_rung(rung: Rung) -> i32 {
+    match rung {
+        Rung::Term => libc::SIGTERM,
+        Rung::Kill => libc::SIGKILL,
+    }
 }
 
 /// Whether our caller ignored this signal: then it asks nothing of us.

@@ -27,16 +27,6 @@ pub enum Rung {
     Kill,
 }
 
-impl Rung {
-    /// Its signal.
-    pub fn signal(self) -> i32 {
-        match self {
-            Self::Term => libc::SIGTERM,
-            Self::Kill => libc::SIGKILL,
-        }
-    }
-}
-
 /// A signal to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {

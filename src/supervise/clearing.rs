@@ -208,7 +208,7 @@ impl Clearing {
         let Some(member) = self.members.get_mut(&order.who) else {
             return;
         };
-        let signal = order.rung.signal();
+        let signal = signals::of_rung(order.rung);
         let name = signals::name(signal);
         let pid = order.who.pid;
         let mut result = format!("{name} to {} (PID {pid})", member.command);

@@ -155,7 +155,7 @@ impl Stopper {
         let lives = (!child.has_ended()).then_some(self.main);
         let mut why = None;
         for order in self.ladder.look(&BTreeSet::from_iter(lives), now) {
-            let signal = order.rung.signal();
+            let signal = signals::of_rung(order.rung);
             let name = signals::name(signal);
             let sent = child.order(signal);
             let mut result = format!("{name} to PID {}", self.main.pid);
