@@ -9,7 +9,7 @@ use clap::builder::{FalseyValueParser, TypedValueParser};
 
 use crate::model::Wait;
 use crate::plan::env::parse_env_arg;
-use crate::supervise::wire::{self, Ending, Request};
+use crate::supervise::wire::{self, Ending, Request, Runner};
 
 use super::NOT_STARTED;
 use super::errors::complain;
@@ -20,7 +20,7 @@ use super::settings::SettingArgs;
 const EXIT_CODES: &str = "\
 Exit code: the command's own; one that dies of a signal is died of as well. 127: not found,
 126: not executable, 125: gpuwatch could not start it, or the options are wrong, 124: its
---time-limit was up, whatever the command answered.";
+--time-limit was up, whatever the command answered, 3: it succeeded and a --fail-if holds.";
 
 /// Launch a command and watch it.
 #[derive(Args)]
@@ -116,6 +116,7 @@ pub fn run(args: RunArgs) -> ExitCode {
         dir: args.dir,
         record: !args.no_record,
         quiet: args.quiet,
+        runner: Runner::of_environment().filter(|_| !args.quiet),
     };
     let ending = if args.dry_run {
         wire::dry_run(&request)

@@ -83,6 +83,12 @@ pub struct SettingArgs {
     /// and still lives after this. Without it a signal from outside is never followed by KILL
     #[arg(long, value_name = "DURATION", value_parser = lasting, env = "GPUWATCH_KILL_AFTER", hide_env_values = true, help_heading = "Ending")]
     kill_after: Option<Duration>,
+
+    /// End with exit code 3 if this holds of the whole run and the command succeeded
+    /// (repeatable), like 'gpu.util.mean < 30', 'job.mem.peak > 22GiB', `finding.gpu_unused`.
+    /// What there is no reading of fails nothing, and is said
+    #[arg(long, value_name = "EXPR", help_heading = "Ending")]
+    fail_if: Vec<String>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -121,6 +127,7 @@ impl SettingArgs {
             leftovers: self.leftovers.map(Leftovers::from),
             time_limit: self.time_limit,
             kill_after: self.kill_after,
+            fail_if: self.fail_if.clone(),
             // As below.
             framework: self.framework.clone().filter(|name| !name.is_empty()),
             ..Flags::default()

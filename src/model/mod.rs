@@ -8,6 +8,7 @@
 mod act;
 mod end;
 mod event;
+mod gate;
 mod inventory;
 mod mark;
 mod mem_limit;
@@ -34,6 +35,7 @@ pub use event::{
     AlertState, Event, FindingState, GpuChange, Logged, ProcessChange, ProgressChange, Severity,
     SourceState,
 };
+pub use gate::{Gate, GateVerdict};
 pub use inventory::{GpuInfo, Instance, Inventory};
 pub use mark::{Mark, Metric, Phase, Stream};
 pub use mem_limit::{MOST_GPU_MIB, MemLimit};

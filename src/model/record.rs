@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Exit, GpuInfo, RunState, Verdict};
+use super::{Exit, GateVerdict, GpuInfo, RunState, Verdict};
 
 /// One environment variable that we set, and why.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -151,4 +151,7 @@ pub struct RunRecord {
     /// The run in numbers.
     #[serde(default)]
     pub summary: Summary,
+    /// What became of the gates (`--fail-if`); absent where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<GateVerdict>,
 }

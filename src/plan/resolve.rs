@@ -6,10 +6,11 @@
 use std::time::Duration;
 
 use crate::model::{
-    ActSettings, Channel, EndSettings, GpuChoice, GpuWish, JudgeSettings, Leftovers, Limit,
+    ActSettings, Channel, EndSettings, Gate, GpuChoice, GpuWish, JudgeSettings, Leftovers, Limit,
     MemLimit, Route, Rule, RunNews, Severity, Switch, TellSettings, Wait,
 };
 
+use super::expression::{self, Names, Scope};
 use super::profile::{self, Node, Profile, ProfileError, Variable};
 
 /// What the literal rule of `idle_holding` compares with where only one of its keys is given.
@@ -49,6 +50,8 @@ pub struct Flags {
     pub time_limit: Option<Duration>,
     /// `--kill-after`
     pub kill_after: Option<Duration>,
+    /// `--fail-if`, as typed.
+    pub fail_if: Vec<String>,
 }
 
 /// The settings of one run.
@@ -80,6 +83,8 @@ pub struct Resolved {
     pub act: ActSettings,
     /// How the run may end.
     pub end: EndSettings,
+    /// When a run that succeeded fails all the same: the profile's and the flags'.
+    pub gates: Vec<Gate>,
     /// Keys that are set but not acted on by this version, for a note.
     pub unheeded: Vec<String>,
 }
@@ -96,6 +101,7 @@ pub fn settings(layers: Vec<Node>, name: &str, flags: &Flags) -> Result<Resolved
     };
     let unheeded = unheeded(&profile);
     let (framework, framework_env) = framework(&profile.env, flags);
+    let gates = gates(&profile, flags)?;
     let mut resolved = Resolved {
         profile: name.to_owned(),
         framework,
@@ -110,11 +116,43 @@ pub fn settings(layers: Vec<Node>, name: &str, flags: &Flags) -> Result<Resolved
         tell: profile.tell,
         act: profile.act,
         end: end(profile.end.settings, flags),
+        gates,
         unheeded,
     };
     judge(&mut resolved.judge, flags);
     tell(&mut resolved.tell, flags);
     Ok(resolved)
+}
+
+/// The profile's and the typed ones: who adds a gate doesn't open another.
+fn gates(profile: &Profile, flags: &Flags) -> Result<Vec<Gate>, ProfileError> {
+    let own: Vec<String> = profile
+        .rules
+        .iter()
+        .map(|r| r.name.replace('-', "_"))
+        .collect();
+    let names = Names {
+        scope: Scope::Gates,
+        findings: &own,
+    };
+    let typed = flags.fail_if.iter().map(|text| {
+        let condition = expression::parse(text, names).map_err(|error| {
+            let what = format!("--fail-if: {}", error.what);
+            ProfileError::general(what).marked(error.underlined())
+        })?;
+        Ok(Gate {
+            text: text.clone(),
+            condition,
+        })
+    });
+    profile
+        .end
+        .fail_if
+        .iter()
+        .cloned()
+        .map(Ok)
+        .chain(typed)
+        .collect()
 }
 
 fn end(profile: EndSettings, flags: &Flags) -> EndSettings {
@@ -230,7 +268,6 @@ fn unheeded(profile: &Profile) -> Vec<String> {
         ("progress.follow", !progress.follow.is_empty()),
         ("record", *record != usual),
         ("end.restart", end.restart != usual_end.restart),
-        ("end.fail_if", !end.fail_if.is_empty()),
     ];
     keys.into_iter()
         .filter(|(_, set)| *set)

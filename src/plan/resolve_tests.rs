@@ -117,10 +117,10 @@ fn channels_without_routes_hear_of_alarms() {
 
 #[test]
 fn what_does_nothing_is_named() {
-    let text = "end: {time_limit: 1h, fail_if: [finding.oom]}\n";
+    let text = "end: {time_limit: 1h, restart: {on: [oom]}}\n";
     assert_eq!(
         resolve(&[text], &Flags::default()).unheeded,
-        ["end.fail_if"]
+        ["end.restart"]
     );
 }
 

@@ -3,6 +3,8 @@
 //! Owns wording and layout, pure: records in, text out. May use `model` and the types of
 //! `record`.
 
+pub mod gates;
+pub mod github;
 pub mod runs;
 pub mod show;
 pub mod summary;

@@ -57,6 +57,10 @@ pub fn show(record: &RunRecord, findings: &[FindingRecord], dir: &str) -> String
     sheet.line("outcome", &how);
     sheet.maybe("cause", record.verdict.cause.clone());
     sheet.maybe("advice", record.verdict.advice.clone());
+    for gate in &record.gates {
+        let passed = || format!("gate passed: {}", gate.when);
+        sheet.line("gates", &super::gates::words(gate).unwrap_or_else(passed));
+    }
     sheet.maybe("progress", progress(&record.summary));
     for gpu in &record.gpus {
         sheet.line("gpu", &gpu_words(gpu));

@@ -84,6 +84,8 @@ pub fn summary(record: &RunRecord, notes: &Notes<'_>) -> String {
         let advice = advice.filter(|_| cause != Some(&finding.name));
         say(finding_words(finding) + &around(": ", advice, ""));
     }
+    let gates = record.gates.iter().filter_map(super::gates::words);
+    gates.for_each(&mut say);
     notes.problems.iter().cloned().for_each(&mut say);
     left_over(notes.leftovers, notes.they_end_with_us)
         .into_iter()

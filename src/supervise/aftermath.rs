@@ -6,11 +6,19 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::model::Exit;
+use crate::supervise::last_words::{GATED, Gates, Words};
+use crate::supervise::say::say;
 use crate::supervise::state::{Happening, Reach};
 use crate::sys::defect::caught;
 use crate::sys::signals::take;
 
 use super::{Ending, Run};
+
+/// How long the summary may wait for whoever reads it.
+const SUMMARY: Duration = Duration::from_secs(1);
+
+/// How long the helper's own end is waited for.
+const DISMISSED_WITHIN: Duration = Duration::from_millis(50);
 
 /// How often the child is looked at where nothing else can be relied on.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -26,14 +34,40 @@ impl Run {
             }
         };
         // Whatever becomes of the last words, the child's end is ours.
-        let _ = caught(|| self.take_leave());
+        let is_gated = caught(|| self.take_leave(exit)).unwrap_or(false);
         match exit {
             Exit {
                 signal: Some(signal),
                 ..
             } => Ending::Signal(signal),
+            _ if is_gated => Ending::Code(GATED),
             Exit { code, .. } => Ending::Code(code.and_then(|c| u8::try_from(c).ok()).unwrap_or(1)),
         }
+    }
+
+    /// Says the last words; true where a gate fails the run.
+    fn take_leave(&self, exit: Exit) -> bool {
+        let Words { summary, gates } = self.watchers.last_words();
+        let checked = gates.clone().unwrap_or_else(Gates::unchecked);
+        let is_shown = !self.is_quiet && !summary.is_empty();
+        let mut said = if is_shown { summary } else { String::new() };
+        // What a caller wouldn't know from the exit code, or not why it is what it is.
+        if let Some(text) = self.cut_off.as_ref().filter(|_| !is_shown) {
+            said = format!("gpuwatch: {text}\n");
+        }
+        if self.is_gated && exit.is_success() && (!is_shown || gates.is_none()) {
+            said.push_str(&checked.said);
+        }
+        if !said.is_empty() {
+            let newline = if self.relays.mid_line() { "\n" } else { "" };
+            say(format!("{newline}{said}"), SUMMARY);
+        }
+        if let Some(beside) = &self.beside {
+            beside.dismiss();
+            // Our caller may be a PID 1 that doesn't reap. One that hangs is left behind.
+            beside.sentinel().reap_within(DISMISSED_WITHIN);
+        }
+        checked.failed && exit.is_success()
     }
 
     /// After a defect. What had happened when it struck may be half done: what has ended is

@@ -208,7 +208,8 @@ impl Alarm {
         }
     }
 
-    fn last_lines(&self) -> Vec<String> {
+    /// The last lines of the output, without control characters.
+    pub fn last_lines(&self) -> Vec<String> {
         let bytes: Vec<u8> = self.tail.iter().copied().collect();
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<&str> = text

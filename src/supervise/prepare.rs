@@ -135,7 +135,8 @@ pub fn prepare(
 pub fn is_heard(request: &Request, channels: &Channels) -> bool {
     let mut actions = request.settings.act.0.values().flatten();
     let acts = actions.any(|action| matches!(action, Action::Command(_)));
-    request.record || !request.quiet || !channels.is_empty() || acts
+    let gated = !request.settings.gates.is_empty();
+    request.record || !request.quiet || !channels.is_empty() || acts || gated
 }
 
 /// Whom alerts go to. Inside another run nobody: the outer one tells.

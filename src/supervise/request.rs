@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use crate::plan::resolve::Resolved;
 
+pub use super::runner::Runner;
+
 /// What was typed, with every default filled in but the one that depends on the driver.
 #[derive(Debug)]
 pub struct Request {
@@ -26,6 +28,8 @@ pub struct Request {
     pub record: bool,
     /// Say nothing.
     pub quiet: bool,
+    /// The pipeline's runner, if it is to be told.
+    pub runner: Option<Runner>,
 }
 
 /// How we leave.

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::act::stacks::Evidence;
@@ -15,20 +14,20 @@ use crate::record::{
     EventWriter, FindingFold, IndexEntry, OutputLog, RecordError, RunDir, SampleWriter, Sequencer,
     SummaryBuilder, index, rounded,
 };
-use crate::report::{Kept, Leftover, Notes, summary};
+use crate::report::gates::{self, Whole};
+use crate::report::{Fate, Kept, Leftover, Notes, summary};
 use crate::sys::defect::{caught, sentence};
 use crate::sys::fault;
 use crate::tell::{self, Happening, Teller};
 
 use super::alarm::Alarm;
 use super::desk::{Entry, Final, Tray};
+use super::last_words::{Afterwards, Gates, LastWords, Words};
+use super::runner::Runner;
 use super::state::End;
 
 /// What the last alerts may take.
 pub const TELLING: Duration = Duration::from_secs(4);
-
-/// What to say at the end; there before the last slow steps, and readable by others.
-pub type LastWords = Arc<Mutex<Option<String>>>;
 
 /// The scribe.
 pub struct Scribe {
@@ -49,6 +48,7 @@ pub struct Scribe {
     /// The judge has said its last word.
     is_judged: bool,
     words: LastWords,
+    afterwards: Afterwards,
     /// None after a defect of ours in it.
     judge: Option<Judge>,
     alarm: Alarm,
@@ -82,6 +82,7 @@ impl Scribe {
         record: RunRecord,
         problems: Vec<String>,
         words: LastWords,
+        afterwards: Afterwards,
         (judge, alarm, teller): (Judge, Alarm, Option<Teller>),
     ) -> Self {
         Self {
@@ -101,6 +102,7 @@ impl Scribe {
             judged: Stamp::default(),
             is_judged: false,
             words,
+            afterwards,
         }
     }
 
@@ -127,6 +129,7 @@ impl Scribe {
         self.record.exit = last.end.exit;
         self.record.verdict.outcome = Some(last.end.outcome);
         self.record.summary.duration_s = Some(last.ended.elapsed_s);
+        self.check_gates(false, &last.leftovers);
         self.write_run();
         self.index();
         self.say(&last.leftovers);
@@ -380,7 +383,9 @@ impl Scribe {
         self.judge(|judge| judge.finish(&last.end.exit, at));
         self.is_judged = true;
         let duration = Some(last.ended.elapsed_s);
+        let was_judged = self.judge.is_some();
         self.record.summary = self.summary.finish(duration, &last.progress);
+        self.check_gates(was_judged, &last.leftovers);
         self.record.ended = Some(last.ended.time);
         self.record.state = last.end.state;
         self.record.exit = last.end.exit;
@@ -396,8 +401,25 @@ impl Scribe {
         self.write_run();
         self.say(&last.leftovers);
         self.index();
-        // The index may have something to add.
+        if let Some(runner) = &self.afterwards.runner {
+            let tail = self.alarm.last_lines().join("\n");
+            let told = runner.hand_over(&self.record, self.findings.list(), &tail);
+            told.unwrap_or_else(|why| self.problem(why));
+        }
+        // These two may have something to add.
         self.say(&last.leftovers);
+    }
+
+    /// Without a judge no finding says that there is nothing to be found.
+    fn check_gates(&mut self, was_judged: bool, leftovers: &[Leftover]) {
+        let findings = self.findings.names();
+        let ended = leftovers.iter().any(|left| left.fate == Fate::Ended);
+        let whole = Whole {
+            summary: &self.record.summary,
+            findings: was_judged.then_some(&findings[..]),
+            left_behind: ended && self.afterwards.ends_leftovers,
+        };
+        self.record.gates = gates::judge(&self.afterwards.gates, whole);
     }
 
     /// The last alerts; what becomes of them is recorded.
@@ -437,8 +459,13 @@ impl Scribe {
             leftovers,
             they_end_with_us: std::process::id() == 1,
         };
-        let words = summary(&self.record, &notes);
-        *self.words.lock().unwrap_or_else(PoisonError::into_inner) = Some(words);
+        let summary = summary(&self.record, &notes);
+        let runner = self.afterwards.runner.as_ref();
+        let with_runner = runner.map(|_| Runner::words(&summary, &self.record, notes.findings));
+        self.words.set(Words {
+            summary: with_runner.unwrap_or(summary),
+            gates: Some(Gates::of(&self.record.gates)),
+        });
     }
 
     fn index(&mut self) {

@@ -13,7 +13,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::judge::{JobFacts, Judge};
 use crate::launch::relay;
-use crate::model::{Event, OwnProcesses, SourceState, Stream};
+use crate::model::{Event, Leftovers, OwnProcesses, SourceState, Stream};
 use crate::observe::{git_state, identity};
 use crate::record::run_dir::PROGRESS_FILE;
 use crate::report::{Fate, Leftover};
@@ -28,11 +28,12 @@ use super::desk::{Desk, Entry, Final, Tray};
 use super::digest::Digest;
 use super::facts::Facts;
 use super::follow::Follower;
+use super::last_words::{Afterwards, LastWords, Words};
 use super::prepare::Prepared;
 use super::progress::Progress;
 use super::ring::Ring;
 use super::sampler::{Sampler, Setup};
-use super::scribe::{LastWords, Scribe, TELLING};
+use super::scribe::{Scribe, TELLING};
 use super::state::End;
 
 /// How long the end waits for the last of the output to be read.
@@ -106,10 +107,11 @@ pub struct Watchers {
 impl Watchers {
     /// Nobody: of a run that nobody hears about, or of which this is all there is to say.
     pub fn none(watching: &Watching, bells: Bells, words: Option<String>) -> Self {
-        Self {
-            words: Arc::new(Mutex::new(words)),
-            ..Self::new(watching, Desk::new().0, bells, None, LAST_WORDS)
+        let nobody = Self::new(watching, Desk::new().0, bells, None, LAST_WORDS);
+        if let Some(words) = words {
+            nobody.words.set(Words::of(words));
         }
+        nobody
     }
 
     fn new(
@@ -184,12 +186,17 @@ impl Watchers {
     }
 
     fn start_scribe(&self, prepared: Prepared, facts: Facts, tray: Tray) -> std::io::Result<()> {
-        let (words, done) = (Arc::clone(&self.words), Arc::clone(&self.bells.done));
+        let (words, done) = (self.words.clone(), Arc::clone(&self.bells.done));
         let at_home = prepared.request.dir.is_none();
         let settings = prepared.request.settings;
         let own = OwnProcesses::from(Arc::clone(&self.own));
         let (desk, clock, job) = (self.desk.clone(), self.clock.clone(), Arc::clone(&self.job));
-        let said = Arc::clone(&words);
+        let said = words.clone();
+        let afterwards = Afterwards {
+            gates: settings.gates,
+            ends_leftovers: settings.end.leftovers == Leftovers::Kill,
+            runner: prepared.request.runner.clone(),
+        };
         let write = move || {
             // Looking up a user or a directory can take as long as a network takes.
             let record = facts.record();
@@ -206,6 +213,7 @@ impl Watchers {
                 record,
                 prepared.notes,
                 words,
+                afterwards,
                 judging,
             );
             scribe.run(&tray);
@@ -213,8 +221,7 @@ impl Watchers {
         spawn("scribe", move || {
             if let Err(why) = caught(write) {
                 let text = sentence("the record is incomplete", &why);
-                *said.lock().unwrap_or_else(PoisonError::into_inner) =
-                    Some(format!("gpuwatch: {text}\n"));
+                said.set(Words::of(format!("gpuwatch: {text}\n")));
             }
             // Can only fail if the counter is full, and then it is readable anyway.
             let _ = done.write(1);
@@ -431,23 +438,18 @@ impl Watchers {
     }
 
     /// What to say at the end.
-    pub fn last_words(&self) -> String {
-        let words = self
-            .words
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+    pub fn last_words(&self) -> Words {
         let why = if self.writes {
             "writing it takes too long"
         } else {
             "there was no thread to be had for it"
         };
-        words.unwrap_or_else(|| match &self.dir {
-            Some(dir) => format!(
+        self.words.take().unwrap_or_else(|| match &self.dir {
+            Some(dir) => Words::of(format!(
                 "gpuwatch: the record in {} is incomplete: {why}\n",
                 crate::report::text::clean(&dir.to_string_lossy())
-            ),
-            None => String::new(),
+            )),
+            None => Words::default(),
         })
     }
 }

@@ -31,19 +31,13 @@ use super::stopper::Stopper;
 use super::watchers::{Bells, Watchers, Watching};
 
 pub use super::prepare::dry_run;
-pub use super::request::{Ending, Refused, Request};
+pub use super::request::{Ending, Refused, Request, Runner};
 
 #[path = "aftermath.rs"]
 mod aftermath;
 
 /// How long our line at the start may hold back the command's output.
 const ANNOUNCING: Duration = Duration::from_millis(200);
-
-/// How long the summary may wait for whoever reads it.
-const SUMMARY: Duration = Duration::from_secs(1);
-
-/// How long the helper's own end is waited for.
-const DISMISSED_WITHIN: Duration = Duration::from_millis(50);
 
 /// Runs the command and returns how to leave.
 pub fn run(request: Request) -> Result<Ending, Refused> {
@@ -181,6 +175,7 @@ impl Launch {
             say(text, ANNOUNCING);
         }
         let is_quiet = prepared.request.quiet;
+        let is_gated = !prepared.request.settings.gates.is_empty();
         let end = prepared.request.settings.end;
         let stopper = Stopper::new(end, child.pid());
         let claims = std::mem::take(&mut prepared.placement.claims);
@@ -209,6 +204,7 @@ impl Launch {
             arrivals,
             early,
             is_quiet,
+            is_gated,
             cut_off: None,
             _claims: claims,
             happened: VecDeque::new(),
@@ -243,6 +239,8 @@ struct Run {
     state: State,
     stopper: Stopper,
     is_quiet: bool,
+    /// There are gates.
+    is_gated: bool,
     /// Output that is lost: said in any case.
     cut_off: Option<String>,
     /// Ours until the end.
@@ -467,21 +465,5 @@ impl Run {
         beside.inspect(|b| b.going_on());
         // Somebody has continued us, perhaps in a window of another size.
         self.relays.copy_sizes();
-    }
-
-    fn take_leave(&self) {
-        let words = self.watchers.last_words();
-        if !self.is_quiet && !words.is_empty() {
-            let newline = if self.relays.mid_line() { "\n" } else { "" };
-            say(format!("{newline}{words}"), SUMMARY);
-        } else if let Some(text) = &self.cut_off {
-            // The command may have ended well, and its caller would never know.
-            say(format!("gpuwatch: {text}\n"), SUMMARY);
-        }
-        if let Some(beside) = &self.beside {
-            beside.dismiss();
-            // Our caller may be a PID 1 that doesn't reap. One that hangs is left behind.
-            beside.sentinel().reap_within(DISMISSED_WITHIN);
-        }
     }
 }

@@ -32,8 +32,7 @@ pub use show::shown;
 pub use yaml::{MAX_BYTES, TOO_LARGE};
 
 use crate::model::{
-    ActSettings, Condition, EndSettings, GpuChoice, JudgeSettings, MemLimit, Phase, Rule,
-    TellSettings,
+    ActSettings, EndSettings, Gate, GpuChoice, JudgeSettings, MemLimit, Phase, Rule, TellSettings,
 };
 
 /// A profile with every value filled in.
@@ -190,15 +189,6 @@ impl Default for Restart {
             backoff: Duration::from_secs(30),
         }
     }
-}
-
-/// `end.fail_if[]`
-#[derive(Clone, Debug, PartialEq)]
-pub struct Gate {
-    /// As written.
-    pub text: String,
-    /// What it means.
-    pub condition: Condition,
 }
 
 #[cfg(test)]

@@ -12,11 +12,11 @@ use super::channel;
 use super::error::ProfileError;
 use super::node::Node;
 use super::values;
-use super::{End, Env, Gate, Gpus, Pattern, Profile, Progress, Record, Restart, Variable};
+use super::{End, Env, Gpus, Pattern, Profile, Progress, Record, Restart, Variable};
 use crate::model::names::FINDINGS;
 use crate::model::{
-    ActSettings, Action, EndSettings, FindingSettings, GpuChoice, JudgeSettings, Leftovers, Limit,
-    Rule, Severity, TellSettings,
+    ActSettings, Action, EndSettings, FindingSettings, Gate, GpuChoice, JudgeSettings, Leftovers,
+    Limit, Rule, Severity, TellSettings,
 };
 use crate::plan::expression::{self, Names, Scope};
 use crate::plan::nearest::suggestion;
