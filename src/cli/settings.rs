@@ -1,5 +1,6 @@
 //! Flags of `gpuwatch run` that profiles can settle, too.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
@@ -8,7 +9,7 @@ use clap::{Args, ValueEnum};
 use super::gpu_args::GpuArgs;
 use super::layers;
 use crate::model::names::FRAMEWORKS;
-use crate::model::{Channel, Leftovers, units};
+use crate::model::{Channel, Leftovers, Listen, units};
 use crate::plan::nearest::nearest;
 use crate::plan::profile::{ProfileError, channel_for};
 use crate::plan::resolve::{self, Flags, Resolved};
@@ -62,6 +63,21 @@ pub struct SettingArgs {
         help_heading = "Telling"
     )]
     desktop: bool,
+
+    /// Serve metrics for Prometheus at this port of this machine, or at an address like
+    /// 127.0.0.1:9400 or [::1]:9400; 0 takes a free port and says which
+    #[arg(long, value_name = "ADDRESS", value_parser = listen, env = "GPUWATCH_METRICS", hide_env_values = true, help_heading = "Telling")]
+    metrics: Option<Asked<Listen>>,
+
+    /// Write metrics to this directory, where node_exporter's textfile collector finds them
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "GPUWATCH_METRICS_TEXTFILE",
+        hide_env_values = true,
+        help_heading = "Telling"
+    )]
+    metrics_textfile: Option<PathBuf>,
 
     /// What becomes of processes that the command leaves behind [default: report]
     #[arg(
@@ -118,6 +134,11 @@ impl SettingArgs {
             idle_for: self.idle_for,
             notify: self.notify.clone(),
             desktop: self.desktop,
+            metrics: self.metrics.and_then(|asked| asked.0),
+            metrics_textfile: self
+                .metrics_textfile
+                .clone()
+                .filter(|dir| !dir.as_os_str().is_empty()),
             leftovers: self.leftovers.map(Leftovers::from),
             time_limit: self.time_limit,
             kill_after: self.kill_after,
@@ -130,6 +151,17 @@ impl SettingArgs {
         let layers = layers::brief(self.profile.as_deref().filter(|p| !p.is_empty()))?;
         resolve::settings(layers.trees, &layers.name, &flags)
     }
+}
+
+/// What a variable that is set to nothing doesn't ask for.
+#[derive(Clone, Copy)]
+struct Asked<T>(Option<T>);
+
+fn listen(text: &str) -> Result<Asked<Listen>, String> {
+    if text.trim().is_empty() {
+        return Ok(Asked(None));
+    }
+    text.parse().map(|listen| Asked(Some(listen)))
 }
 
 /// One of those that are known, or nothing.

@@ -9,6 +9,7 @@ mod act;
 mod end;
 mod event;
 mod inventory;
+mod listen;
 mod mark;
 mod mem_limit;
 pub mod names;
@@ -35,6 +36,7 @@ pub use event::{
     SourceState,
 };
 pub use inventory::{GpuInfo, Instance, Inventory};
+pub use listen::Listen;
 pub use mark::{Mark, Metric, Phase, Stream};
 pub use mem_limit::{MOST_GPU_MIB, MemLimit};
 pub use outcome::{Exit, Outcome, RunState, Verdict};

@@ -3,10 +3,11 @@
 //! Owns what a flag means on top of the profiles, and which settings this version reads but
 //! does not act on yet.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::model::{
-    ActSettings, Channel, EndSettings, GpuChoice, GpuWish, JudgeSettings, Leftovers, Limit,
+    ActSettings, Channel, EndSettings, GpuChoice, GpuWish, JudgeSettings, Leftovers, Limit, Listen,
     MemLimit, Route, Rule, RunNews, Severity, Switch, TellSettings, Wait,
 };
 
@@ -43,6 +44,10 @@ pub struct Flags {
     pub notify: Vec<Channel>,
     /// `--desktop`
     pub desktop: bool,
+    /// `--metrics-textfile`
+    pub metrics_textfile: Option<PathBuf>,
+    /// `--metrics`
+    pub metrics: Option<Listen>,
     /// `--leftovers`
     pub leftovers: Option<Leftovers>,
     /// `--time-limit`
@@ -78,6 +83,10 @@ pub struct Resolved {
     pub tell: TellSettings,
     /// What to do about findings.
     pub act: ActSettings,
+    /// What others can scrape.
+    pub metrics: profile::Metrics,
+    /// Whether the address was asked for this run, and not by a profile.
+    pub listen_asked: bool,
     /// How the run may end.
     pub end: EndSettings,
     /// Keys that are set but not acted on by this version, for a note.
@@ -109,6 +118,11 @@ pub fn settings(layers: Vec<Node>, name: &str, flags: &Flags) -> Result<Resolved
         rules: profile.rules,
         tell: profile.tell,
         act: profile.act,
+        metrics: profile::Metrics {
+            textfile: flags.metrics_textfile.clone().or(profile.metrics.textfile),
+            listen: flags.metrics.or(profile.metrics.listen),
+        },
+        listen_asked: flags.metrics.is_some(),
         end: end(profile.end.settings, flags),
         unheeded,
     };

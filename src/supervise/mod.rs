@@ -15,6 +15,7 @@ mod frameworks;
 mod job_process;
 mod ledger;
 mod memory;
+mod metrics;
 mod placement;
 mod prepare;
 mod progress;

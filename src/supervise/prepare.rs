@@ -10,9 +10,11 @@ use crate::launch::signals::Arrivals;
 use crate::launch::streams::Streams;
 use crate::model::{Action, EndSettings, Leftovers, Switch, TellSettings, duration_text};
 use crate::plan::env::{self, Chosen, EnvChange, EnvInputs, RecordPaths};
+use crate::plan::profile::Metrics;
 use crate::plan::{argv, run_name};
 use crate::record::{RecordError, RunDir, root_for_writing, run_dir, run_id};
 use crate::report::text::clean;
+use crate::serve::Listener;
 use crate::sys::signals::Mask;
 use crate::sys::spawn::Unspawned;
 use crate::tell::Channels;
@@ -20,6 +22,7 @@ use crate::tell::Channels;
 use super::beside::Beside;
 use super::clock::wall_now;
 use super::memory::MemoryLimit;
+use super::metrics::Outlets;
 use super::placement::{self, Placement, Unplaced};
 use super::request::{Ending, Refused, Request};
 
@@ -29,6 +32,8 @@ pub struct Asked {
     pub request: Request,
     /// Whom alerts go to.
     pub channels: Channels,
+    /// Where metrics are asked for.
+    pub listener: Option<Listener>,
     /// Whether anybody hears of what would be seen.
     pub heard: bool,
     /// What went wrong so far, for the summary.
@@ -51,6 +56,8 @@ pub struct Prepared {
     pub placement: Placement,
     /// Whom alerts go to.
     pub channels: Channels,
+    /// What others can scrape.
+    pub outlets: Outlets,
     /// Whether anybody hears of what is seen; else nothing is looked at.
     pub heard: bool,
     /// What went wrong so far, for the summary.
@@ -84,6 +91,7 @@ pub fn prepare(
     let Asked {
         request,
         channels,
+        listener,
         heard,
         mut notes,
     } = asked;
@@ -111,6 +119,7 @@ pub fn prepare(
             let piped = streams.stdout_piped;
             let chosen = placement.chosen.as_ref();
             let env = environment(&request, piped, (&id, path), chosen, memory.as_ref());
+            let outlets = Outlets::new(&request.settings.metrics, listener, &id, &mut notes);
             Ok(Prepared {
                 request,
                 id,
@@ -119,6 +128,7 @@ pub fn prepare(
                 env,
                 placement,
                 channels,
+                outlets,
                 heard,
                 notes,
             })
@@ -131,11 +141,12 @@ pub fn prepare(
 }
 
 /// Whether anything that is seen of this run can reach anybody: a record, the summary, a
-/// channel, a command on a finding. If not there is no reason to look.
+/// channel, a command on a finding, whoever scrapes metrics. If not there is no reason to look.
 pub fn is_heard(request: &Request, channels: &Channels) -> bool {
     let mut actions = request.settings.act.0.values().flatten();
     let acts = actions.any(|action| matches!(action, Action::Command(_)));
-    request.record || !request.quiet || !channels.is_empty() || acts
+    let scraped = request.settings.metrics != Metrics::default();
+    request.record || !request.quiet || !channels.is_empty() || acts || scraped
 }
 
 /// Whom alerts go to. Inside another run nobody: the outer one tells.
@@ -248,11 +259,13 @@ impl Prepared {
 
     /// The one line before the start, if there is something to say.
     pub fn announcement(&self) -> Option<String> {
+        let metrics = self.outlets.said(&self.request.settings.metrics);
         let said: Vec<&str> = self
             .placement
             .said
             .iter()
             .chain(&self.notes)
+            .chain(&metrics)
             .map(String::as_str)
             .collect();
         (!self.request.quiet && !said.is_empty())

@@ -22,6 +22,7 @@ use crate::tell::{self, Happening, Teller};
 
 use super::alarm::Alarm;
 use super::desk::{Entry, Final, Tray};
+use super::metrics::Feed;
 use super::state::End;
 
 /// What the last alerts may take.
@@ -53,6 +54,7 @@ pub struct Scribe {
     judge: Option<Judge>,
     alarm: Alarm,
     teller: Option<Teller>,
+    metrics: Feed,
 }
 
 struct Files {
@@ -82,12 +84,13 @@ impl Scribe {
         record: RunRecord,
         problems: Vec<String>,
         words: LastWords,
-        (judge, alarm, teller): (Judge, Alarm, Option<Teller>),
+        (judge, alarm, teller, metrics): (Judge, Alarm, Option<Teller>, Feed),
     ) -> Self {
         Self {
             judge: Some(judge),
             alarm,
             teller,
+            metrics,
             dir,
             at_home,
             record,
@@ -148,6 +151,7 @@ impl Scribe {
     }
 
     fn open(&mut self) {
+        self.export_record();
         let Some(dir) = &self.dir else { return };
         match Files::create(dir) {
             Ok(files) => self.files = Some(files),
@@ -198,6 +202,9 @@ impl Scribe {
         self.alarm
             .progress(&sample.progress, sample.stamp.elapsed_s);
         self.judge(|judge| judge.step(Input::Sample(&sample)));
+        let problem = self.metrics.show(|board| board.sample(&sample));
+        self.problems.extend(problem);
+        self.metrics.put();
     }
 
     /// Once the judge is done, nothing is recorded that would have been judged.
@@ -210,6 +217,7 @@ impl Scribe {
         self.log(&logged);
         if let Event::Framework { name, .. } = &logged.event {
             self.record.framework = Some(name.clone());
+            self.export_record();
             self.write_run();
         }
         if !is_for_judge {
@@ -221,6 +229,8 @@ impl Scribe {
 
     fn log(&mut self, logged: &Logged) {
         self.findings.absorb(logged);
+        let problem = self.metrics.show(|board| board.event(logged));
+        self.problems.extend(problem);
         self.write("events.jsonl", |files| files.events.append(logged));
     }
 
@@ -291,7 +301,15 @@ impl Scribe {
         }
         self.record.gpus = watched;
         self.alarm.know(&self.record);
+        self.export_record();
         self.write_run();
+    }
+
+    fn export_record(&mut self) {
+        let record = &self.record;
+        let problem = self.metrics.show(|board| board.know(record));
+        self.problems.extend(problem);
+        self.metrics.put();
     }
 
     fn problem(&mut self, text: String) {

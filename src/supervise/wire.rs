@@ -23,6 +23,7 @@ use crate::sys::{fault, process};
 
 use super::beside::Beside;
 use super::clock::RunClock;
+use super::metrics;
 use super::prepare::{self, Asked, Prepared};
 use super::ring::Ring;
 use super::say::say;
@@ -67,6 +68,7 @@ fn run_guarded(request: Request) -> Result<Ending, Refused> {
         .map_err(|e| Refused::own(format!("can't read signals: {e}; close some descriptors")))?;
 
     let channels = prepare::channels(&request)?;
+    let listener = metrics::listen(&request, &mut notes)?;
     let heard = prepare::is_heard(&request, &channels);
     let streams = if heard {
         Streams::arrange(&request.argv)
@@ -85,6 +87,7 @@ fn run_guarded(request: Request) -> Result<Ending, Refused> {
     let asked = Asked {
         request,
         channels,
+        listener,
         heard,
         notes,
     };
@@ -470,6 +473,7 @@ impl Run {
     }
 
     fn take_leave(&self) {
+        self.watchers.metrics.close();
         let words = self.watchers.last_words();
         if !self.is_quiet && !words.is_empty() {
             let newline = if self.relays.mid_line() { "\n" } else { "" };
