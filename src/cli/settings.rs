@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::FalseyValueParser;
+use clap::builder::{FalseyValueParser, OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use super::gpu_args::GpuArgs;
@@ -73,6 +73,7 @@ pub struct SettingArgs {
     #[arg(
         long,
         value_name = "DIR",
+        value_parser = OsStringValueParser::new().map(PathBuf::from),
         env = "GPUWATCH_METRICS_TEXTFILE",
         hide_env_values = true,
         help_heading = "Telling"
