@@ -64,8 +64,9 @@ pub struct SettingArgs {
     )]
     desktop: bool,
 
-    /// Serve metrics for Prometheus at this port of this machine, or at an address like
-    /// 127.0.0.1:9400 or [::1]:9400; 0 takes a free port and says which
+    /// Serve metrics for Prometheus while the run lasts: at a port that only this machine
+    /// reaches, like 9400, or at an address, like 192.0.2.7:9400; 0 takes a free port and says
+    /// which
     #[arg(long, value_name = "ADDRESS", value_parser = listen, env = "GPUWATCH_METRICS", hide_env_values = true, help_heading = "Telling")]
     metrics: Option<Asked<Listen>>,
 

@@ -95,8 +95,7 @@ pub fn render(scrape: &Scrape, format: Format) -> String {
 
 fn head(out: &mut String, metric: &Metric, format: Format) {
     let (family, kind) = match (format, metric.kind) {
-        (_, Kind::Gauge) => (metric.name, "gauge"),
-        (Format::Text, Kind::Info) => (metric.name, "gauge"),
+        (_, Kind::Gauge) | (Format::Text, Kind::Info) => (metric.name, "gauge"),
         (Format::Text, Kind::Counter) => (metric.name, "counter"),
         (Format::OpenMetrics, Kind::Info) => (metric.name.trim_end_matches("_info"), "info"),
         (Format::OpenMetrics, Kind::Counter) => (metric.name.trim_end_matches("_total"), "counter"),

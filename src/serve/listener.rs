@@ -78,15 +78,15 @@ impl Listener {
     ///
     /// # Errors
     /// What the system refused at the start.
-    pub fn serve(self, shelf: &Arc<Shelf>) -> io::Result<Infallible> {
+    pub fn serve(self, shown: &Arc<Shelf>) -> io::Result<Infallible> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        runtime.block_on(accept(self.socket, shelf))
+        runtime.block_on(accept(self.socket, shown))
     }
 }
 
-async fn accept(socket: TcpListener, shelf: &Arc<Shelf>) -> io::Result<Infallible> {
+async fn accept(socket: TcpListener, shown: &Arc<Shelf>) -> io::Result<Infallible> {
     let socket = tokio::net::TcpListener::from_std(socket)?;
     let mut open: VecDeque<AbortHandle> = VecDeque::new();
     loop {
@@ -101,14 +101,14 @@ async fn accept(socket: TcpListener, shelf: &Arc<Shelf>) -> io::Result<Infallibl
             oldest.abort();
         }
         // A defect of ours in it ends this connection alone.
-        let task = tokio::spawn(connection(stream, Arc::clone(shelf)));
+        let task = tokio::spawn(connection(stream, Arc::clone(shown)));
         open.push_back(task.abort_handle());
     }
 }
 
-async fn connection(stream: TcpStream, shelf: Arc<Shelf>) {
+async fn connection(stream: TcpStream, shown: Arc<Shelf>) {
     let service = service_fn(move |request| {
-        let answer = answer(&request, &shelf);
+        let answer = answer(&request, &shown);
         async move { Ok::<_, Infallible>(answer) }
     });
     let mut http = http1::Builder::new();
@@ -124,7 +124,7 @@ async fn connection(stream: TcpStream, shelf: Arc<Shelf>) {
 
 type Answer = Response<Full<Bytes>>;
 
-fn answer(request: &Request<Incoming>, shelf: &Shelf) -> Answer {
+fn answer(request: &Request<Incoming>, shown: &Shelf) -> Answer {
     if request.uri().path() != "/metrics" {
         return plain(
             StatusCode::NOT_FOUND,
@@ -143,12 +143,12 @@ fn answer(request: &Request<Incoming>, shelf: &Shelf) -> Answer {
     body(
         StatusCode::OK,
         format.content_type(),
-        metrics(shelf, format),
+        metrics(shown, format),
     )
 }
 
-fn metrics(shelf: &Shelf, format: Format) -> String {
-    let (scrape, age) = shelf.look();
+fn metrics(shown: &Shelf, format: Format) -> String {
+    let (scrape, age) = shown.look();
     let mut scrape = (*scrape).clone();
     for job in &mut scrape.jobs {
         // To the millisecond, as all times are.

@@ -5,9 +5,11 @@
 //! something on the shelf never waits.
 
 mod listener;
+mod outlets;
 mod shelf;
 mod textfile;
 
 pub use listener::Listener;
+pub use outlets::{Outlets, Report};
 pub use shelf::Shelf;
 pub use textfile::Textfile;

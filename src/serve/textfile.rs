@@ -15,6 +15,7 @@ use rustix::fs::OFlags;
 
 use super::Shelf;
 use crate::export::{Format, render};
+use crate::sys::fault;
 
 /// A file that is being written is no older than this.
 const HALF_DONE: Duration = Duration::from_secs(60);
@@ -50,14 +51,15 @@ impl Textfile {
 
     /// Writes what lies on the shelf until that is closed, then takes the file away. The first
     /// failure is reported.
-    pub fn keep(self, shelf: &Arc<Shelf>, report: &dyn Fn(String)) {
+    pub fn keep(self, shown: &Arc<Shelf>, report: &dyn Fn(String)) {
         // Dropped last: until the file is gone.
-        let _there = shelf.writing();
+        let _there = shown.writing();
         let mut file = self;
         sweep(&file.dir);
         let mut seen = 0;
-        while let Some((number, scrape)) = shelf.next(seen) {
+        while let Some((number, scrape)) = shown.next(seen) {
             seen = number;
+            fault::at("textfile");
             let text = render(&scrape, Format::Text);
             if let Err(error) = file.write(text.as_bytes())
                 && !std::mem::replace(&mut file.said, true)
@@ -78,7 +80,7 @@ impl Textfile {
 
     fn write(&mut self, text: &[u8]) -> io::Result<()> {
         let new = self.new_path();
-        let written = self.write_new(&new, text).and_then(|file| {
+        let written = write_new(&new, text).and_then(|file| {
             fs::rename(&new, self.path())?;
             Ok(file)
         });
@@ -95,30 +97,6 @@ impl Textfile {
             }
         }
     }
-
-    fn write_new(&self, new: &Path, text: &[u8]) -> io::Result<File> {
-        let open = || {
-            OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o644)
-                .open(new)
-        };
-        let mut file = match open() {
-            // Ours, from a write that failed and could not be taken away.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                fs::remove_file(new)?;
-                open()?
-            }
-            opened => opened?,
-        };
-        // Without locks, others can't sweep it, and that is all.
-        let _ = file.try_lock();
-        // The umask is for files that are nobody else's business.
-        file.set_permissions(Permissions::from_mode(0o644))?;
-        file.write_all(text)?;
-        Ok(file)
-    }
 }
 
 impl Drop for Textfile {
@@ -128,6 +106,30 @@ impl Drop for Textfile {
             let _ = fs::remove_file(self.path());
         }
     }
+}
+
+fn write_new(new: &Path, text: &[u8]) -> io::Result<File> {
+    let open = || {
+        OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o644)
+            .open(new)
+    };
+    let mut file = match open() {
+        // Ours, from a write that failed and could not be taken away.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(new)?;
+            open()?
+        }
+        opened => opened?,
+    };
+    // Without locks, others can't sweep it, and that is all.
+    let _ = file.try_lock();
+    // The umask is for files that are nobody else's business.
+    file.set_permissions(Permissions::from_mode(0o644))?;
+    file.write_all(text)?;
+    Ok(file)
 }
 
 fn failed(dir: &Path, error: &io::Error) -> String {

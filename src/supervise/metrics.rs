@@ -1,14 +1,12 @@
 //! What others can scrape of a run: opened before its start, fed by the scribe, closed at its
 //! end. Nothing here waits but the end, and that not for long.
 
-use std::path::Path;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
-use crate::export::Board;
+use crate::export::{Board, Scrape};
 use crate::plan::profile::Metrics;
-use crate::serve::{Listener, Shelf, Textfile};
+use crate::serve::{Listener, Outlets, Report, Shelf};
 use crate::sys::defect::{caught, sentence};
 use crate::sys::fault;
 
@@ -17,13 +15,6 @@ use super::request::{Refused, Request};
 
 /// How long the end waits for the file to be taken away.
 const REMOVED_WITHIN: Duration = Duration::from_millis(300);
-
-/// Ways to those who scrape.
-#[derive(Default)]
-pub struct Outlets {
-    listener: Option<Listener>,
-    textfile: Option<Textfile>,
-}
 
 /// The address, where one is wanted. One that was asked for this run must be free; one of a
 /// profile, which several runs may share, or of the run around us is a note where it isn't.
@@ -43,85 +34,21 @@ pub fn listen(request: &Request, notes: &mut Vec<String>) -> Result<Option<Liste
     }
 }
 
-impl Outlets {
-    /// Those of the run with this id. What can't work is noted.
-    pub fn new(
-        settings: &Metrics,
-        listener: Option<Listener>,
-        id: &str,
-        notes: &mut Vec<String>,
-    ) -> Self {
-        let textfile = settings.textfile.as_deref().map(|dir: &Path| {
-            let (file, problem) = Textfile::new(dir, id);
-            notes.extend(problem);
-            file
-        });
-        Self { listener, textfile }
-    }
-
-    /// Where metrics are, if only we know.
-    pub fn said(&self, settings: &Metrics) -> Option<String> {
-        let chosen = settings.listen.is_some_and(|listen| listen.0.port() == 0);
-        let listener = self.listener.as_ref().filter(|_| chosen)?;
-        Some(format!("metrics at http://{}/metrics", listener.address()))
-    }
-
-    /// Starts them. One that can't be had is said; the run goes on.
-    pub fn start(self, desk: &Desk) -> (Feed, Closing) {
-        let shelf = Arc::<Shelf>::default();
-        let wanted = self.listener.is_some() || self.textfile.is_some();
-        let feed = Feed {
-            board: wanted.then(Board::default),
-            shelf: Arc::clone(&shelf),
-        };
-        if let Some(file) = self.textfile {
-            let (problems, shelf) = (desk.clone(), Arc::clone(&shelf));
-            let said = desk.clone();
-            let report = move |text| said.put(Entry::Problem(text));
-            spawn(
-                "textfile",
-                "metrics are no longer written",
-                problems,
-                move || {
-                    file.keep(&shelf, &report);
-                    None
-                },
-            );
-        }
-        if let Some(listener) = self.listener {
-            let (problems, shelf) = (desk.clone(), Arc::clone(&shelf));
-            spawn(
-                "metrics",
-                "metrics are no longer served",
-                problems,
-                move || {
-                    let Err(error) = listener.serve(&shelf);
-                    Some(format!("metrics are not served: {error}"))
-                },
-            );
-        }
-        (feed, Closing(shelf))
-    }
+/// Where metrics are, if only we know.
+pub fn chosen(outlets: &Outlets, settings: &Metrics) -> Option<String> {
+    let any_port = settings.listen.is_some_and(|listen| listen.0.port() == 0);
+    let listener = outlets.listener().filter(|_| any_port)?;
+    Some(format!("metrics at http://{}/metrics", listener.address()))
 }
 
-/// Starts a thread whose end, or defect, is said if there is something to say.
-fn spawn(
-    name: &str,
-    lost: &'static str,
-    desk: Desk,
-    body: impl FnOnce() -> Option<String> + Send + 'static,
-) {
+/// Starts what was opened. What can't be had is said; the run goes on.
+pub fn start(outlets: Outlets, desk: &Desk) -> (Feed, Closing) {
     let problems = desk.clone();
-    let started = thread::Builder::new().name(name.to_owned()).spawn(move || {
-        let said = caught(body).unwrap_or_else(|why| Some(sentence(lost, &why)));
-        if let Some(text) = said {
-            problems.put(Entry::Problem(text));
-        }
-    });
-    if let Err(error) = started {
-        let text = format!("{lost}: no thread to be had: {error}");
-        desk.put(Entry::Problem(text));
-    }
+    let report: Report = Arc::new(move |text| problems.put(Entry::Problem(text)));
+    let board = (!outlets.is_empty()).then(Board::default);
+    let shelf = outlets.start(&report);
+    let closing = Closing(Arc::clone(&shelf));
+    (Feed { board, shelf }, closing)
 }
 
 /// The scribe's side: what is recorded and judged is shown here, too.
@@ -148,7 +75,7 @@ impl Feed {
             }
             Err(why) => {
                 // What lies there would only grow old.
-                self.shelf.put(crate::export::Scrape::default());
+                self.shelf.put(Scrape::default());
                 Some(sentence("there are no more metrics", &why))
             }
         }

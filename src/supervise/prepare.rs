@@ -14,7 +14,7 @@ use crate::plan::profile::Metrics;
 use crate::plan::{argv, run_name};
 use crate::record::{RecordError, RunDir, root_for_writing, run_dir, run_id};
 use crate::report::text::clean;
-use crate::serve::Listener;
+use crate::serve::{Listener, Outlets};
 use crate::sys::signals::Mask;
 use crate::sys::spawn::Unspawned;
 use crate::tell::Channels;
@@ -22,7 +22,7 @@ use crate::tell::Channels;
 use super::beside::Beside;
 use super::clock::wall_now;
 use super::memory::MemoryLimit;
-use super::metrics::Outlets;
+use super::metrics;
 use super::placement::{self, Placement, Unplaced};
 use super::request::{Ending, Refused, Request};
 
@@ -119,7 +119,9 @@ pub fn prepare(
             let piped = streams.stdout_piped;
             let chosen = placement.chosen.as_ref();
             let env = environment(&request, piped, (&id, path), chosen, memory.as_ref());
-            let outlets = Outlets::new(&request.settings.metrics, listener, &id, &mut notes);
+            let collector = request.settings.metrics.textfile.as_deref();
+            let (outlets, problem) = Outlets::new(listener, collector, &id);
+            notes.extend(problem);
             Ok(Prepared {
                 request,
                 id,
@@ -259,7 +261,7 @@ impl Prepared {
 
     /// The one line before the start, if there is something to say.
     pub fn announcement(&self) -> Option<String> {
-        let metrics = self.outlets.said(&self.request.settings.metrics);
+        let metrics = metrics::chosen(&self.outlets, &self.request.settings.metrics);
         let said: Vec<&str> = self
             .placement
             .said

@@ -152,6 +152,7 @@ impl Scribe {
 
     fn open(&mut self) {
         self.export_record();
+        self.metrics.put();
         let Some(dir) = &self.dir else { return };
         match Files::create(dir) {
             Ok(files) => self.files = Some(files),
@@ -309,7 +310,6 @@ impl Scribe {
         let record = &self.record;
         let problem = self.metrics.show(|board| board.know(record));
         self.problems.extend(problem);
-        self.metrics.put();
     }
 
     fn problem(&mut self, text: String) {

@@ -28,7 +28,7 @@ use super::desk::{Desk, Entry, Final, Tray};
 use super::digest::Digest;
 use super::facts::Facts;
 use super::follow::Follower;
-use super::metrics::{Closing, Feed};
+use super::metrics::{self, Closing, Feed};
 use super::prepare::Prepared;
 use super::progress::Progress;
 use super::ring::Ring;
@@ -171,7 +171,8 @@ impl Watchers {
         let facts = Facts::of(&prepared, Some(watching.child), watching.clock.started());
         let setup = watchers.setup(&prepared, watching, progress.clone());
         let sampler = watchers.start_sampler(setup, read, progress);
-        let (feed, closing) = std::mem::take(&mut prepared.outlets).start(&watchers.desk);
+        let outlets = std::mem::take(&mut prepared.outlets);
+        let (feed, closing) = metrics::start(outlets, &watchers.desk);
         watchers.metrics = closing;
         let scribe = watchers.start_scribe(prepared, facts, tray, feed);
         (watchers.samples, watchers.writes) = (sampler.is_ok(), scribe.is_ok());

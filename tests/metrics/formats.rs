@@ -101,7 +101,7 @@ fn parsers_agree_whatever_a_run_is_called() {
     let odd = odd_command(&sandbox);
     let script = "import sys; sys.stdin.read()";
     let words = |text: &str| OsString::from(text);
-    let named = vec![
+    let python = vec![
         words("python3"),
         words("-c"),
         words(script),
@@ -109,9 +109,9 @@ fn parsers_agree_whatever_a_run_is_called() {
     ];
     for (name, argv) in [
         (None, vec![odd]),
-        (Some("a \"b\"\n\\c\u{202e}d\u{1b}[31m 训练"), named.clone()),
-        (Some("\\"), named.clone()),
-        (Some("\n"), named),
+        (Some("a \"b\"\n\\c\u{202e}d\u{1b}[31m 训练"), python.clone()),
+        (Some("\\"), python.clone()),
+        (Some("\n"), python),
     ] {
         let mut options = vec!["--metrics", "0", "--interval", "100ms"];
         options.extend(name.map_or(vec![], |name| vec!["--name", name]));

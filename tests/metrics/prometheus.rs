@@ -125,6 +125,27 @@ fn gpu(util: u32) -> Value {
     json!({"gpus": [{"util": util}]})
 }
 
+/// It was agreed on, which the names of families tell.
+fn assert_open_metrics(prometheus: &Server) {
+    let info = prometheus.query("gpuwatch_job_info");
+    assert_eq!(
+        (info.len(), &info[0].0["name"]),
+        (1, &json!("mine")),
+        "{info:?}"
+    );
+    let types = prometheus.ask("/api/v1/metadata");
+    for (metric, kind) in [
+        ("gpuwatch_gpu_utilization_ratio", "gauge"),
+        ("gpuwatch_job_output_bytes", "counter"),
+        ("gpuwatch_job", "info"),
+    ] {
+        assert_eq!(
+            types[metric][0]["type"], kind,
+            "OpenMetrics was agreed on: {types}"
+        );
+    }
+}
+
 /// A finding raises an alert, and its end ends it; the run's end ends all of its series.
 #[test]
 fn an_alert_follows_a_finding() {
@@ -154,23 +175,7 @@ fn an_alert_follows_a_finding() {
             .iter()
             .any(|(_, v)| (v - 0.9).abs() < 1e-9)
     });
-    let info = prometheus.query("gpuwatch_job_info");
-    assert_eq!(
-        (info.len(), &info[0].0["name"]),
-        (1, &json!("mine")),
-        "{info:?}"
-    );
-    let types = prometheus.ask("/api/v1/metadata");
-    for (metric, kind) in [
-        ("gpuwatch_gpu_utilization_ratio", "gauge"),
-        ("gpuwatch_job_output_bytes", "counter"),
-        ("gpuwatch_job", "info"),
-    ] {
-        assert_eq!(
-            types[metric][0]["type"], kind,
-            "OpenMetrics was agreed on: {types}"
-        );
-    }
+    assert_open_metrics(&prometheus);
     assert_eq!(prometheus.firing(), [""; 0]);
 
     driver.set(&gpu(5));
