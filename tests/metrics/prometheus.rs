@@ -46,7 +46,7 @@ impl Server {
     /// Prometheus, which scrapes this address and judges by the rules in `examples`.
     fn prometheus(sandbox: &Sandbox, target: &str) -> Self {
         let config = json!({
-            "global": {"scrape_interval": "200ms", "scrape_timeout": "200ms", "evaluation_interval": "200ms"},
+            "global": {"scrape_interval": "500ms", "scrape_timeout": "500ms", "evaluation_interval": "200ms"},
             "rule_files": [in_package("examples/prometheus/gpuwatch.rules.yml")],
             "scrape_configs": [{"job_name": "gpuwatch", "static_configs": [{"targets": [target]}]}],
         });
@@ -108,6 +108,23 @@ impl Server {
         self.query(query).len()
     }
 
+    /// The names of the runs that are seen, in order.
+    fn runs(&self) -> Vec<String> {
+        let found = self.query("gpuwatch_job_info").into_iter();
+        let mut names: Vec<String> = found
+            .map(|(labels, _)| labels["name"].as_str().unwrap().to_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Waits until there is nothing of any run.
+    fn wait_for_none(&self) {
+        wait_until("nothing of a run is left", || {
+            self.count("{__name__=~\"gpuwatch_.+\"}") == 0
+        });
+    }
+
     /// The names of the alerts that fire.
     fn firing(&self) -> Vec<String> {
         let found = self.ask("/api/v1/alerts");
@@ -127,22 +144,19 @@ fn gpu(util: u32) -> Value {
 
 /// It was agreed on, which the names of families tell.
 fn assert_open_metrics(prometheus: &Server) {
-    let info = prometheus.query("gpuwatch_job_info");
-    assert_eq!(
-        (info.len(), &info[0].0["name"]),
-        (1, &json!("mine")),
-        "{info:?}"
-    );
-    let types = prometheus.ask("/api/v1/metadata");
+    let mut types = Value::Null;
+    wait_until("the families are known", || {
+        types = prometheus.ask("/api/v1/metadata");
+        types
+            .as_object()
+            .is_some_and(|families| families.len() > 10)
+    });
     for (metric, kind) in [
         ("gpuwatch_gpu_utilization_ratio", "gauge"),
         ("gpuwatch_job_output_bytes", "counter"),
         ("gpuwatch_job", "info"),
     ] {
-        assert_eq!(
-            types[metric][0]["type"], kind,
-            "OpenMetrics was agreed on: {types}"
-        );
+        assert_eq!(types[metric][0]["type"], kind, "{metric} of {types}");
     }
 }
 
@@ -182,25 +196,18 @@ fn an_alert_follows_a_finding() {
     wait_until("the alert fires", || {
         prometheus.firing() == ["GpuwatchCritical"]
     });
-    let found = prometheus.query("gpuwatch_job_finding");
-    assert!(
-        found
-            .iter()
-            .any(|(labels, _)| labels["finding"] == "low-util" && labels["severity"] == "critical"),
-        "{found:?}"
-    );
+    let low_util = "gpuwatch_job_finding{finding=\"low-util\",severity=\"critical\"} == 1";
+    wait_until("and its finding is there", || {
+        prometheus.count(low_util) == 1
+    });
+    assert_eq!(prometheus.runs(), ["mine"]);
 
     driver.set(&gpu(90));
     wait_until("the alert clears", || prometheus.firing().is_empty());
-    assert_eq!(
-        prometheus.count("gpuwatch_job_finding{finding=\"low-util\"}"),
-        0
-    );
+    wait_until("so does its finding", || prometheus.count(low_util) == 0);
 
     live.end().assert_ok();
-    wait_until("nothing of the run is left", || {
-        prometheus.count("{__name__=~\"gpuwatch_.+\"}") == 0
-    });
+    prometheus.wait_for_none();
 }
 
 /// Two runs on one GPU in one directory, and one that is killed.
@@ -232,38 +239,24 @@ fn runs_share_a_directory_of_node_exporter() {
     let (first, second) = (start("first"), start("second"));
     let exporter = Server::node_exporter(&folder);
     let prometheus = Server::prometheus(&sandbox, &exporter.address);
-    let has_both = || prometheus.count("gpuwatch_gpu_utilization_ratio == 0.4") == 2;
-    wait_until("the GPU is seen by both", has_both);
-    assert_eq!(prometheus.count("gpuwatch_job_info"), 2);
-    let healthy = || {
-        prometheus
-            .query("node_textfile_scrape_error")
-            .iter()
-            .all(|(_, v)| *v == 0.0)
+    let used = "gpuwatch_gpu_utilization_ratio == 0.4";
+    wait_until("the GPU is seen by both", || {
+        prometheus.runs() == ["first", "second"] && prometheus.count(used) == 2
+    });
+    let is_healthy = || {
+        let error = prometheus.query("node_textfile_scrape_error");
+        error.len() == 1 && error[0].1 == 0.0
     };
-    assert!(healthy());
+    wait_until("node_exporter has nothing against it", is_healthy);
 
     first.end().assert_ok();
-    wait_until("one is left", || prometheus.count("gpuwatch_job_info") == 1);
+    wait_until("one is left", || prometheus.runs() == ["second"]);
     second.signal(9);
     drop(second);
-    assert_eq!(
-        prometheus.count("gpuwatch_job_info"),
-        1,
-        "a killed run's file stays"
-    );
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
     let third = start("third");
-    let only = || {
-        prometheus
-            .query("gpuwatch_job_info")
-            .iter()
-            .map(|(labels, _)| labels["name"].clone())
-            .collect::<Vec<_>>()
-    };
-    wait_until("the killed one's is swept", || only() == ["third"]);
-    assert!(healthy());
+    wait_until("the killed one is swept", || prometheus.runs() == ["third"]);
+    wait_until("node_exporter has nothing against it", is_healthy);
     third.end().assert_ok();
-    wait_until("nothing of the run is left", || {
-        prometheus.count("{__name__=~\"gpuwatch_.+\"}") == 0
-    });
+    prometheus.wait_for_none();
 }
