@@ -1,16 +1,18 @@
 //! What is watched as metrics that others scrape: Prometheus' text format and OpenMetrics.
 //!
-//! Owns the names, units and labels of metrics (`table`, the one list of them), what there is to
+//! And what was recorded, for other programs. Owns the names, units and labels of metrics (`table`, the one list of them), what there is to
 //! export (`Scrape`) and how it is written. Pure: what is read and when are arguments. Must not
 //! know who asks for it, or by which way.
 
 mod board;
 mod label;
+mod record;
 mod render;
 mod scrape;
 mod table;
 
 pub use board::Board;
+pub use record::{merged, row};
 pub use render::{Format, render};
 pub use scrape::{Gpu, Job, Raised, Scrape, Share, Who};
 pub use table::{Kind, METRICS, Metric};

@@ -13,6 +13,7 @@ mod support;
 mod client;
 mod clients;
 mod examples;
+mod export;
 mod formats;
 mod prometheus;
 mod refused;
