@@ -87,7 +87,14 @@ pub fn run(args: &ExportArgs) -> ExitCode {
 
 fn samples(dir: &Path) -> Result<(PathBuf, File), Failed> {
     let path = dir.join("samples.csv");
-    match File::open(&path) {
+    let opened = File::open(&path).and_then(|file| {
+        // What isn't a file may open all the same.
+        let is_file = file.metadata()?.is_file();
+        is_file
+            .then_some(file)
+            .ok_or(io::ErrorKind::IsADirectory.into())
+    });
+    match opened {
         Ok(file) => Ok((path, file)),
         Err(error) => Err(Failed::Samples(path, error.to_string())),
     }

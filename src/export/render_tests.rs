@@ -491,4 +491,12 @@ proptest! {
         open.sort();
         prop_assert_eq!(text, open);
     }
+
+    #[test]
+    fn any_header_gets_a_format(accept in any::<String>(), kind in "[a-z/;=,q.0-9-]{0,80}") {
+        for text in [&accept, &kind] {
+            let asked = text.to_ascii_lowercase().contains("application/openmetrics-text");
+            prop_assert!(asked || Format::accepted(text) == Format::Text);
+        }
+    }
 }

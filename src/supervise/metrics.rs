@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::export::{Board, Scrape};
 use crate::plan::profile::Metrics;
+use crate::report::text::clean;
 use crate::serve::{Listener, Outlets, Report, Shelf};
 use crate::sys::defect::{caught, sentence};
 use crate::sys::fault;
@@ -39,6 +40,18 @@ pub fn chosen(outlets: &Outlets, settings: &Metrics) -> Option<String> {
     let any_port = settings.listen.is_some_and(|listen| listen.0.port() == 0);
     let listener = outlets.listener().filter(|_| any_port)?;
     Some(format!("metrics at http://{}/metrics", listener.address()))
+}
+
+/// What `--dry-run` says of it.
+pub fn planned(settings: &Metrics) -> impl Iterator<Item = String> {
+    let file = settings.textfile.as_ref().map(|dir| {
+        let dir = clean(&dir.to_string_lossy());
+        format!("metrics: a file in {dir}")
+    });
+    let served = settings
+        .listen
+        .map(|listen| format!("metrics: served at {listen}"));
+    file.into_iter().chain(served)
 }
 
 /// Starts what was opened. What can't be had is said; the run goes on.

@@ -357,12 +357,14 @@ fn plan_text(
             clean(&setting.why)
         )
     });
+    let scraped = metrics::planned(&request.settings.metrics);
     let end = ending(&request.settings.end).map(|text| format!("end: {text}"));
     let mut lines: Vec<String> = [command]
         .into_iter()
         .chain(gpus)
         .chain(said)
         .chain(set)
+        .chain(scraped)
         .chain(end)
         .collect();
     lines.push(String::new());

@@ -20,6 +20,10 @@ fn served(sandbox: &Sandbox, options: &[&str]) -> (Live, String) {
 fn a_run_can_be_scraped_and_ends_with_its_command() {
     let sandbox = Sandbox::new();
     let (live, address) = served(&sandbox, &["--name", "mine"]);
+    assert!(
+        address.starts_with("127.0.0.1:"),
+        "of this machine alone: {address}"
+    );
     let text = sampled(&address);
     assert_eq!(values(&text, "gpuwatch_job_info", "name=\"mine\""), [1.0]);
     assert!(values(&text, "gpuwatch_gpu_info", "").is_empty(), "no GPU");
@@ -28,6 +32,27 @@ fn a_run_can_be_scraped_and_ends_with_its_command() {
     let ended = live.end();
     ended.assert_ok();
     assert!(TcpStream::connect(&address).is_err(), "nobody listens");
+}
+
+/// Each rank of a distributed job is told apart, on whatever address it is served.
+#[test]
+fn a_rank_is_a_label() {
+    let sandbox = Sandbox::new();
+    // Not every machine has IPv6.
+    let has_six = std::net::TcpListener::bind("[::1]:0").is_ok();
+    let listen = if has_six { "[::1]:0" } else { "127.0.0.1:0" };
+    let job = sandbox.watched(&["--metrics", listen, "--interval", "100ms"], &["cat"]);
+    let live = job.env("SLURM_JOB_ID", "4711").env("RANK", "3").start();
+    let address = address(&live);
+    assert_eq!(address.starts_with("[::1]:"), has_six, "{address}");
+    let text = sampled(&address);
+    let labels = "job_id=\"4711\",rank=\"3\"";
+    assert_eq!(values(&text, "gpuwatch_job_info", labels), [1.0]);
+    assert_eq!(
+        values(&text, "gpuwatch_job_elapsed_seconds", labels).len(),
+        1
+    );
+    live.end().assert_ok();
 }
 
 #[test]

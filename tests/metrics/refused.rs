@@ -108,6 +108,32 @@ fn a_projects_file_opens_nothing_until_somebody_vouches_for_it() {
     }
 }
 
+#[test]
+fn a_dry_run_says_what_would_be_opened_and_opens_nothing() {
+    let sandbox = Sandbox::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let folder = sandbox.arg("missing");
+    let options = [
+        "--dry-run",
+        "--metrics",
+        &address,
+        "--metrics-textfile",
+        &folder,
+    ];
+    let ended = sandbox.watched(&options, &["true"]).run();
+    let said = ended.assert_ok().out();
+    let about: Vec<_> = said
+        .lines()
+        .filter(|line| line.starts_with("metrics: "))
+        .collect();
+    let expected = [
+        format!("metrics: a file in {folder}"),
+        format!("metrics: served at {address}"),
+    ];
+    assert_eq!(about, expected);
+}
+
 /// The command inherits no socket, and one that is killed leaves none open.
 #[test]
 fn the_socket_is_gpuwatchs_alone() {
