@@ -5,6 +5,7 @@
 //! know who asks for it, or by which way.
 
 mod board;
+mod format;
 mod label;
 mod record;
 mod render;
@@ -12,7 +13,8 @@ mod scrape;
 mod table;
 
 pub use board::Board;
+pub use format::Format;
 pub use record::{merged, row};
-pub use render::{Format, render};
+pub use render::render;
 pub use scrape::{Gpu, Job, Raised, Scrape, Share, Who};
 pub use table::{Kind, METRICS, Metric};

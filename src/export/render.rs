@@ -6,67 +6,10 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
+use super::format::Format;
 use super::label::{self, Labels};
 use super::scrape::{Gpu, Scrape, Share, Who};
 use super::table::{Kind, METRICS, Metric, Of};
-
-/// How metrics are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
-    /// Prometheus' text format 0.0.4.
-    #[default]
-    Text,
-    /// OpenMetrics 1.0.
-    OpenMetrics,
-}
-
-impl Format {
-    /// For the header of this name.
-    pub fn content_type(self) -> &'static str {
-        match self {
-            Self::Text => "text/plain; version=0.0.4; charset=utf-8",
-            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
-        }
-    }
-
-    /// What suits whoever sent this `Accept`. OpenMetrics only where it is asked for by name,
-    /// and not less than text is.
-    pub fn accepted(accept: &str) -> Self {
-        let (mut open, mut text) = (0.0_f64, 0.0_f64);
-        for range in accept.split(',') {
-            let mut parts = range
-                .split(';')
-                .map(|part| part.trim().to_ascii_lowercase());
-            let kind = parts.next().unwrap_or_default();
-            let (mut quality, mut version) = (1.0, None);
-            for (name, value) in parts.filter_map(|part| {
-                let (name, value) = part.split_once('=')?;
-                Some((
-                    name.trim().to_owned(),
-                    value.trim().trim_matches('"').to_owned(),
-                ))
-            }) {
-                match name.as_str() {
-                    "q" => quality = value.parse().unwrap_or(0.0),
-                    "version" => version = Some(value),
-                    _ => {}
-                }
-            }
-            match kind.as_str() {
-                "application/openmetrics-text" if version.is_none_or(|v| v == "1.0.0") => {
-                    open = open.max(quality);
-                }
-                "text/plain" => text = text.max(quality),
-                _ => {}
-            }
-        }
-        if open > 0.0 && open >= text {
-            Self::OpenMetrics
-        } else {
-            Self::Text
-        }
-    }
-}
 
 /// The bytes. No series comes twice, whatever was fed: its first value counts.
 pub fn render(scrape: &Scrape, format: Format) -> String {

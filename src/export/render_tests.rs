@@ -352,41 +352,6 @@ fn the_table_keeps_the_conventions() {
     }
 }
 
-#[test]
-fn a_scraper_gets_what_it_accepts() {
-    for (accept, format) in [
-        ("", Format::Text),
-        ("*/*", Format::Text),
-        ("text/plain", Format::Text),
-        ("application/openmetrics-text", Format::OpenMetrics),
-        (
-            "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
-            Format::OpenMetrics,
-        ),
-        (
-            "application/openmetrics-text; version=\"1.0.0\"; charset=utf-8",
-            Format::OpenMetrics,
-        ),
-        (
-            "application/openmetrics-text;version=2.0.0, text/plain",
-            Format::Text,
-        ),
-        (
-            "application/openmetrics-text;q=0.2, text/plain;q=0.9",
-            Format::Text,
-        ),
-        ("application/openmetrics-text;q=0", Format::Text),
-        (
-            "Application/OpenMetrics-Text;q=1;version=1.0.0",
-            Format::OpenMetrics,
-        ),
-        ("application/openmetrics-text;q=much", Format::Text),
-        (",;=,;;q", Format::Text),
-    ] {
-        assert_eq!(Format::accepted(accept), format, "{accept}");
-    }
-}
-
 fn reading() -> impl Strategy<Value = Option<f64>> {
     prop::option::of(prop_oneof![
         -10.0..1e12,
@@ -490,13 +455,5 @@ proptest! {
         text.sort();
         open.sort();
         prop_assert_eq!(text, open);
-    }
-
-    #[test]
-    fn any_header_gets_a_format(accept in any::<String>(), kind in "[a-z/;=,q.0-9-]{0,80}") {
-        for text in [&accept, &kind] {
-            let asked = text.to_ascii_lowercase().contains("application/openmetrics-text");
-            prop_assert!(asked || Format::accepted(text) == Format::Text);
-        }
     }
 }
