@@ -4,6 +4,7 @@
 
 pub mod act;
 pub mod cli;
+pub mod export;
 pub mod judge;
 pub mod launch;
 pub mod model;
@@ -14,6 +15,7 @@ pub mod plan;
 pub mod read;
 pub mod record;
 pub mod report;
+pub mod serve;
 pub mod supervise;
 pub mod sys;
 pub mod tell;

@@ -123,6 +123,33 @@ fn what_is_lost_with_a_relay_is_counted() {
 }
 
 #[test]
+fn what_nobody_can_scrape_costs_nothing_else() {
+    for (fault, line) in [
+        ("panic:metrics", "there are no more metrics"),
+        ("panic:textfile", "metrics are no longer written"),
+    ] {
+        let sandbox = Sandbox::new();
+        let folder = sandbox.arg("collector");
+        std::fs::create_dir(&folder).unwrap();
+        let options = [
+            "--metrics",
+            "0",
+            "--metrics-textfile",
+            &folder,
+            "--interval",
+            "100ms",
+        ];
+        let script = "for i in 1 2 3 4 5; do echo step $i; sleep 0.1; done; exit 7";
+        let ended = with_fault(&sandbox.watched(&options, &["sh", "-c", script]), fault).run();
+        assert_eq!(ended.code(), Some(7), "{fault}: {}", ended.err());
+        assert_quiet(fault, &ended.err(), line);
+        assert!(sandbox.record().samples().len() > 1, "{fault}");
+        assert_eq!(sandbox.record().json()["state"], "finished", "{fault}");
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "{fault}");
+    }
+}
+
+#[test]
 fn a_digest_that_is_gone_costs_no_output_in_the_record() {
     let sandbox = Sandbox::new();
     let script = "for i in 1 2 3 4 5; do echo step $i; sleep 0.1; done";

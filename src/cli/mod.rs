@@ -4,6 +4,7 @@
 
 mod alert;
 mod errors;
+mod export;
 mod gpu_args;
 mod gpus;
 mod helper;
@@ -47,6 +48,8 @@ enum Command {
     Runs(runs::RunsArgs),
     /// One run: what happened
     Show(show::ShowArgs),
+    /// Write a record for other programs: as it was sampled, as lines of JSON, or as metrics
+    Export(export::ExportArgs),
     /// Judge records again: which findings they give
     Replay(replay::ReplayArgs),
     /// Try the channels of alerts, and send what could not be sent
@@ -81,6 +84,7 @@ pub fn main() -> ExitCode {
             Command::Gpus(args) => gpus::run(&args),
             Command::Runs(args) => runs::run(&args),
             Command::Show(args) => show::run(&args),
+            Command::Export(args) => export::run(&args),
             Command::Replay(args) => replay::run(&args),
             Command::Alert(args) => alert::run(&args),
             Command::Parse(args) => parse::run(&args),

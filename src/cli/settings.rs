@@ -1,14 +1,15 @@
 //! Flags of `gpuwatch run` that profiles can settle, too.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::FalseyValueParser;
+use clap::builder::{FalseyValueParser, OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use super::gpu_args::GpuArgs;
 use super::layers;
 use crate::model::names::FRAMEWORKS;
-use crate::model::{Channel, Leftovers, units};
+use crate::model::{Channel, Leftovers, Listen, units};
 use crate::plan::nearest::nearest;
 use crate::plan::profile::{ProfileError, channel_for};
 use crate::plan::resolve::{self, Flags, Resolved};
@@ -62,6 +63,23 @@ pub struct SettingArgs {
         help_heading = "Telling"
     )]
     desktop: bool,
+
+    /// Serve metrics for Prometheus while the run lasts: at a port that only this machine
+    /// reaches, like 9400, or at an address, like 192.0.2.7:9400; 0 takes a free port and says
+    /// which
+    #[arg(long, value_name = "ADDRESS", value_parser = listen, env = "GPUWATCH_METRICS", hide_env_values = true, help_heading = "Telling")]
+    metrics: Option<Asked<Listen>>,
+
+    /// Write metrics to this directory, where node_exporter's textfile collector finds them
+    #[arg(
+        long,
+        value_name = "DIR",
+        value_parser = OsStringValueParser::new().map(PathBuf::from),
+        env = "GPUWATCH_METRICS_TEXTFILE",
+        hide_env_values = true,
+        help_heading = "Telling"
+    )]
+    metrics_textfile: Option<PathBuf>,
 
     /// What becomes of processes that the command leaves behind [default: report]
     #[arg(
@@ -124,6 +142,11 @@ impl SettingArgs {
             idle_for: self.idle_for,
             notify: self.notify.clone(),
             desktop: self.desktop,
+            metrics: self.metrics.and_then(|asked| asked.0),
+            metrics_textfile: self
+                .metrics_textfile
+                .clone()
+                .filter(|dir| !dir.as_os_str().is_empty()),
             leftovers: self.leftovers.map(Leftovers::from),
             time_limit: self.time_limit,
             kill_after: self.kill_after,
@@ -137,6 +160,17 @@ impl SettingArgs {
         let layers = layers::brief(self.profile.as_deref().filter(|p| !p.is_empty()))?;
         resolve::settings(layers.trees, &layers.name, &flags)
     }
+}
+
+/// What a variable that is set to nothing doesn't ask for.
+#[derive(Clone, Copy)]
+struct Asked<T>(Option<T>);
+
+fn listen(text: &str) -> Result<Asked<Listen>, String> {
+    if text.trim().is_empty() {
+        return Ok(Asked(None));
+    }
+    text.parse().map(|listen| Asked(Some(listen)))
 }
 
 /// One of those that are known, or nothing.

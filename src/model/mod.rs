@@ -10,6 +10,7 @@ mod end;
 mod event;
 mod gate;
 mod inventory;
+mod listen;
 mod mark;
 mod mem_limit;
 pub mod names;
@@ -37,6 +38,7 @@ pub use event::{
 };
 pub use gate::{Gate, GateVerdict};
 pub use inventory::{GpuInfo, Instance, Inventory};
+pub use listen::Listen;
 pub use mark::{Mark, Metric, Phase, Stream};
 pub use mem_limit::{MOST_GPU_MIB, MemLimit};
 pub use outcome::{Exit, Outcome, RunState, Verdict};

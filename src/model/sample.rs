@@ -12,7 +12,8 @@ use super::{GpuInfo, Metric, Reading, Stamp};
 pub struct Throttle(pub u64);
 
 impl Throttle {
-    const NAMES: [(u64, &'static str); 9] = [
+    /// The known reasons and their bits, in the order in which they are written.
+    pub const NAMES: [(u64, &'static str); 9] = [
         (0x1, "gpu_idle"),
         (0x4, "sw_power_cap"),
         (0x8, "hw_slowdown"),

@@ -3,11 +3,12 @@
 //! Owns what a flag means on top of the profiles, and which settings this version reads but
 //! does not act on yet.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::model::{
     ActSettings, Channel, EndSettings, Gate, GpuChoice, GpuWish, JudgeSettings, Leftovers, Limit,
-    MemLimit, Route, Rule, RunNews, Severity, Switch, TellSettings, Wait,
+    Listen, MemLimit, Route, Rule, RunNews, Severity, Switch, TellSettings, Wait,
 };
 
 use super::expression::{self, Names, Scope};
@@ -44,6 +45,10 @@ pub struct Flags {
     pub notify: Vec<Channel>,
     /// `--desktop`
     pub desktop: bool,
+    /// `--metrics-textfile`
+    pub metrics_textfile: Option<PathBuf>,
+    /// `--metrics`
+    pub metrics: Option<Listen>,
     /// `--leftovers`
     pub leftovers: Option<Leftovers>,
     /// `--time-limit`
@@ -81,6 +86,8 @@ pub struct Resolved {
     pub tell: TellSettings,
     /// What to do about findings.
     pub act: ActSettings,
+    /// What others can scrape.
+    pub metrics: profile::Metrics,
     /// How the run may end.
     pub end: EndSettings,
     /// When a run that succeeded fails all the same: the profile's and the flags'.
@@ -115,6 +122,10 @@ pub fn settings(layers: Vec<Node>, name: &str, flags: &Flags) -> Result<Resolved
         rules: profile.rules,
         tell: profile.tell,
         act: profile.act,
+        metrics: profile::Metrics {
+            textfile: flags.metrics_textfile.clone().or(profile.metrics.textfile),
+            listen: flags.metrics.or(profile.metrics.listen),
+        },
         end: end(profile.end.settings, flags),
         gates,
         unheeded,

@@ -47,6 +47,7 @@ impl Run {
 
     /// Says the last words; true where a gate fails the run.
     fn take_leave(&self, exit: Exit) -> bool {
+        self.watchers.metrics.close();
         let Words { summary, gates } = self.watchers.last_words();
         let checked = gates.clone().unwrap_or_else(Gates::unchecked);
         let is_shown = !self.is_quiet && !summary.is_empty();

@@ -16,6 +16,7 @@ mod job_process;
 mod last_words;
 mod ledger;
 mod memory;
+mod metrics;
 mod placement;
 mod prepare;
 mod progress;

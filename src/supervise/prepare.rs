@@ -10,9 +10,11 @@ use crate::launch::signals::Arrivals;
 use crate::launch::streams::Streams;
 use crate::model::{Action, EndSettings, Leftovers, Switch, TellSettings, duration_text};
 use crate::plan::env::{self, Chosen, EnvChange, EnvInputs, RecordPaths};
+use crate::plan::profile::Metrics;
 use crate::plan::{argv, run_name};
 use crate::record::{RecordError, RunDir, root_for_writing, run_dir, run_id};
 use crate::report::text::clean;
+use crate::serve::{Listener, Outlets};
 use crate::sys::signals::Mask;
 use crate::sys::spawn::Unspawned;
 use crate::tell::Channels;
@@ -20,6 +22,7 @@ use crate::tell::Channels;
 use super::beside::Beside;
 use super::clock::wall_now;
 use super::memory::MemoryLimit;
+use super::metrics;
 use super::placement::{self, Placement, Unplaced};
 use super::request::{Ending, Refused, Request};
 
@@ -29,6 +32,8 @@ pub struct Asked {
     pub request: Request,
     /// Whom alerts go to.
     pub channels: Channels,
+    /// Where metrics are asked for.
+    pub listener: Option<Listener>,
     /// Whether anybody hears of what would be seen.
     pub heard: bool,
     /// What went wrong so far, for the summary.
@@ -51,6 +56,8 @@ pub struct Prepared {
     pub placement: Placement,
     /// Whom alerts go to.
     pub channels: Channels,
+    /// What others can scrape.
+    pub outlets: Outlets,
     /// Whether anybody hears of what is seen; else nothing is looked at.
     pub heard: bool,
     /// What went wrong so far, for the summary.
@@ -84,6 +91,7 @@ pub fn prepare(
     let Asked {
         request,
         channels,
+        listener,
         heard,
         mut notes,
     } = asked;
@@ -111,6 +119,9 @@ pub fn prepare(
             let piped = streams.stdout_piped;
             let chosen = placement.chosen.as_ref();
             let env = environment(&request, piped, (&id, path), chosen, memory.as_ref());
+            let collector = request.settings.metrics.textfile.as_deref();
+            let (outlets, problem) = Outlets::new(listener, collector, &id);
+            notes.extend(problem);
             Ok(Prepared {
                 request,
                 id,
@@ -119,6 +130,7 @@ pub fn prepare(
                 env,
                 placement,
                 channels,
+                outlets,
                 heard,
                 notes,
             })
@@ -131,12 +143,13 @@ pub fn prepare(
 }
 
 /// Whether anything that is seen of this run can reach anybody: a record, the summary, a
-/// channel, a command on a finding. If not there is no reason to look.
+/// channel, a command on a finding, whoever scrapes metrics. If not there is no reason to look.
 pub fn is_heard(request: &Request, channels: &Channels) -> bool {
     let mut actions = request.settings.act.0.values().flatten();
     let acts = actions.any(|action| matches!(action, Action::Command(_)));
     let gated = !request.settings.gates.is_empty();
-    request.record || !request.quiet || !channels.is_empty() || acts || gated
+    let scraped = request.settings.metrics != Metrics::default();
+    request.record || !request.quiet || !channels.is_empty() || acts || gated || scraped
 }
 
 /// Whom alerts go to. Inside another run nobody: the outer one tells.
@@ -249,11 +262,13 @@ impl Prepared {
 
     /// The one line before the start, if there is something to say.
     pub fn announcement(&self) -> Option<String> {
+        let metrics = metrics::chosen(&self.outlets, &self.request.settings.metrics);
         let said: Vec<&str> = self
             .placement
             .said
             .iter()
             .chain(&self.notes)
+            .chain(&metrics)
             .map(String::as_str)
             .collect();
         (!self.request.quiet && !said.is_empty())
@@ -343,12 +358,14 @@ fn plan_text(
             clean(&setting.why)
         )
     });
+    let scraped = metrics::planned(&request.settings.metrics);
     let end = ending(&request.settings.end).map(|text| format!("end: {text}"));
     let mut lines: Vec<String> = [command]
         .into_iter()
         .chain(gpus)
         .chain(said)
         .chain(set)
+        .chain(scraped)
         .chain(end)
         .collect();
     lines.push(String::new());

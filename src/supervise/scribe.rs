@@ -8,23 +8,23 @@ use std::time::Duration;
 use crate::act::stacks::Evidence;
 use crate::judge::{self, Input, Judge};
 use crate::model::{
-    Event, GpuInfo, Inventory, Logged, RunRecord, RunState, Sample, SourceState, Stamp, Verdict,
+    Event, GpuInfo, Inventory, Logged, RunRecord, RunState, Sample, SourceState, Stamp,
 };
 use crate::record::{
-    EventWriter, FindingFold, IndexEntry, OutputLog, RecordError, RunDir, SampleWriter, Sequencer,
-    SummaryBuilder, index, rounded,
+    EventWriter, FindingFold, OutputLog, RecordError, RunDir, SampleWriter, Sequencer,
+    SummaryBuilder, rounded,
 };
-use crate::report::gates::{self, Whole};
-use crate::report::{Fate, Kept, Leftover, Notes, summary};
 use crate::sys::defect::{caught, sentence};
 use crate::sys::fault;
-use crate::tell::{self, Happening, Teller};
+use crate::tell::Teller;
 
 use super::alarm::Alarm;
-use super::desk::{Entry, Final, Tray};
-use super::last_words::{Afterwards, Gates, LastWords, Words};
-use super::runner::Runner;
-use super::state::End;
+use super::desk::{Entry, Tray};
+use super::last_words::{Afterwards, LastWords};
+use super::metrics::Feed;
+
+#[path = "scribe_end.rs"]
+mod end;
 
 /// What the last alerts may take.
 pub const TELLING: Duration = Duration::from_secs(4);
@@ -53,6 +53,7 @@ pub struct Scribe {
     judge: Option<Judge>,
     alarm: Alarm,
     teller: Option<Teller>,
+    metrics: Feed,
 }
 
 struct Files {
@@ -83,12 +84,13 @@ impl Scribe {
         problems: Vec<String>,
         words: LastWords,
         afterwards: Afterwards,
-        (judge, alarm, teller): (Judge, Alarm, Option<Teller>),
+        (judge, alarm, teller, metrics): (Judge, Alarm, Option<Teller>, Feed),
     ) -> Self {
         Self {
             judge: Some(judge),
             alarm,
             teller,
+            metrics,
             dir,
             at_home,
             record,
@@ -122,19 +124,6 @@ impl Scribe {
         }
     }
 
-    /// Nothing but how it ended.
-    fn close_plainly(&mut self, last: Final) {
-        self.record.ended = Some(last.ended.time);
-        self.record.state = last.end.state;
-        self.record.exit = last.end.exit;
-        self.record.verdict.outcome = Some(last.end.outcome);
-        self.record.summary.duration_s = Some(last.ended.elapsed_s);
-        self.check_gates(false, &last.leftovers);
-        self.write_run();
-        self.index();
-        self.say(&last.leftovers);
-    }
-
     fn write_all(&mut self, tray: &Tray) {
         self.open();
         while let Some(entry) = tray.next() {
@@ -151,6 +140,8 @@ impl Scribe {
     }
 
     fn open(&mut self) {
+        self.export_record();
+        self.metrics.put();
         let Some(dir) = &self.dir else { return };
         match Files::create(dir) {
             Ok(files) => self.files = Some(files),
@@ -201,6 +192,9 @@ impl Scribe {
         self.alarm
             .progress(&sample.progress, sample.stamp.elapsed_s);
         self.judge(|judge| judge.step(Input::Sample(&sample)));
+        let problem = self.metrics.show(|board| board.sample(&sample));
+        self.problems.extend(problem);
+        self.metrics.put();
     }
 
     /// Once the judge is done, nothing is recorded that would have been judged.
@@ -213,6 +207,7 @@ impl Scribe {
         self.log(&logged);
         if let Event::Framework { name, .. } = &logged.event {
             self.record.framework = Some(name.clone());
+            self.export_record();
             self.write_run();
         }
         if !is_for_judge {
@@ -224,6 +219,8 @@ impl Scribe {
 
     fn log(&mut self, logged: &Logged) {
         self.findings.absorb(logged);
+        let problem = self.metrics.show(|board| board.event(logged));
+        self.problems.extend(problem);
         self.write("events.jsonl", |files| files.events.append(logged));
     }
 
@@ -258,15 +255,6 @@ impl Scribe {
         }
     }
 
-    fn verdict(&mut self, end: &End) -> Verdict {
-        let judge = self.judge.take();
-        let said = judge.and_then(|judge| caught(|| judge.verdict(end.outcome, end.exit)).ok());
-        said.unwrap_or_else(|| Verdict {
-            outcome: Some(end.outcome),
-            ..Verdict::default()
-        })
-    }
-
     fn evidence(&mut self, finding: &str, evidence: Evidence) {
         if let Some(dir) = &self.dir {
             let result = match dir.write_evidence(&evidence.file_name, &evidence.text) {
@@ -294,7 +282,14 @@ impl Scribe {
         }
         self.record.gpus = watched;
         self.alarm.know(&self.record);
+        self.export_record();
         self.write_run();
+    }
+
+    fn export_record(&mut self) {
+        let record = &self.record;
+        let problem = self.metrics.show(|board| board.know(record));
+        self.problems.extend(problem);
     }
 
     fn problem(&mut self, text: String) {
@@ -375,112 +370,6 @@ impl Scribe {
         let Some(dir) = &self.dir else { return };
         if let Err(error) = dir.write_run(&self.record) {
             self.problem(format!("the record is incomplete: {error}"));
-        }
-    }
-
-    fn close(&mut self, last: Final, tray: &Tray) {
-        let at = self.judged.elapsed_s;
-        self.judge(|judge| judge.finish(&last.end.exit, at));
-        self.is_judged = true;
-        let duration = Some(last.ended.elapsed_s);
-        let was_judged = self.judge.is_some();
-        self.record.summary = self.summary.finish(duration, &last.progress);
-        self.check_gates(was_judged, &last.leftovers);
-        self.record.ended = Some(last.ended.time);
-        self.record.state = last.end.state;
-        self.record.exit = last.end.exit;
-        self.record.verdict = self.verdict(&last.end);
-        // Before the alerts: whoever ends us while they are sent finds the run's end.
-        self.write_run();
-        self.tell_the_end(&last.leftovers, tray);
-        if let Some(files) = self.files.take()
-            && let Err(error) = files.output.finish()
-        {
-            self.problem(format!("the record is incomplete: {error}"));
-        }
-        self.write_run();
-        self.say(&last.leftovers);
-        self.index();
-        if let Some(runner) = &self.afterwards.runner {
-            let tail = self.alarm.last_lines().join("\n");
-            let told = runner.hand_over(&self.record, self.findings.list(), &tail);
-            told.unwrap_or_else(|why| self.problem(why));
-        }
-        // These two may have something to add.
-        self.say(&last.leftovers);
-    }
-
-    /// Without a judge no finding says that there is nothing to be found.
-    fn check_gates(&mut self, was_judged: bool, leftovers: &[Leftover]) {
-        let findings = self.findings.names();
-        let ended = leftovers.iter().any(|left| left.fate == Fate::Ended);
-        let whole = Whole {
-            summary: &self.record.summary,
-            findings: was_judged.then_some(&findings[..]),
-            left_behind: ended && self.afterwards.ends_leftovers,
-        };
-        self.record.gates = gates::judge(&self.afterwards.gates, whole);
-    }
-
-    /// The last alerts; what becomes of them is recorded.
-    fn tell_the_end(&mut self, leftovers: &[Leftover], tray: &Tray) {
-        let Some(teller) = self.teller.take() else {
-            return;
-        };
-        // Whoever waits for the summary isn't kept from it by a slow server.
-        self.say(leftovers);
-        teller.tell(Happening::Ended(tell::End {
-            exit: self.record.exit,
-            verdict: self.record.verdict.clone(),
-        }));
-        let told = teller.finish(TELLING);
-        while let Ok(entry) = tray.inbox.try_recv() {
-            self.take(entry, tray);
-        }
-        if let Some(problem) = told.problem() {
-            self.problem(problem);
-        }
-    }
-
-    fn say(&self, leftovers: &[Leftover]) {
-        let path = self
-            .dir
-            .as_ref()
-            .map(|dir| dir.path().to_string_lossy().into_owned());
-        let kept = match &path {
-            Some(path) if self.at_home => Kept::Here(path),
-            Some(path) => Kept::Elsewhere(path),
-            None => Kept::Nowhere,
-        };
-        let notes = Notes {
-            kept,
-            findings: self.findings.list(),
-            problems: &self.problems,
-            leftovers,
-            they_end_with_us: std::process::id() == 1,
-        };
-        let summary = summary(&self.record, &notes);
-        let runner = self.afterwards.runner.as_ref();
-        let with_runner = runner.map(|_| Runner::words(&summary, &self.record, notes.findings));
-        self.words.set(Words {
-            summary: with_runner.unwrap_or(summary),
-            gates: Some(Gates::of(&self.record.gates)),
-        });
-    }
-
-    fn index(&mut self) {
-        let Some(dir) = &self.dir else { return };
-        let Some(root) = dir.path().parent() else {
-            return;
-        };
-        let entry = IndexEntry::new(&self.record, self.findings.names(), dir.path());
-        match index::append(root, &entry) {
-            Ok(None) => {}
-            Ok(Some(aside)) => self.problem(format!(
-                "the index of runs was unreadable and is kept as {}",
-                aside.display()
-            )),
-            Err(error) => self.problem(error.to_string()),
         }
     }
 }

@@ -29,6 +29,7 @@ use super::digest::Digest;
 use super::facts::Facts;
 use super::follow::Follower;
 use super::last_words::{Afterwards, LastWords, Words};
+use super::metrics::{self, Closing, Feed};
 use super::prepare::Prepared;
 use super::progress::Progress;
 use super::ring::Ring;
@@ -101,6 +102,8 @@ pub struct Watchers {
     beside: Option<u32>,
     hurry: Arc<AtomicBool>,
     job: Job,
+    /// What ends with the run.
+    pub(super) metrics: Closing,
     patience: Duration,
 }
 
@@ -135,12 +138,13 @@ impl Watchers {
             beside: watching.beside.as_ref().map(|b| b.sentinel().pid()),
             hurry: Arc::default(),
             job: Job::default(),
+            metrics: Closing::default(),
             patience,
         }
     }
 
     /// Starts them. A thread that can't be had costs what it would have done, never the run.
-    pub fn start(prepared: Prepared, watching: Watching, bells: Bells) -> Self {
+    pub fn start(mut prepared: Prepared, watching: Watching, bells: Bells) -> Self {
         fault::at("watchers");
         let (desk, tray) = Desk::new();
         let dir = prepared.dir.as_ref().map(|dir| dir.path().to_owned());
@@ -169,7 +173,10 @@ impl Watchers {
         let facts = Facts::of(&prepared, Some(watching.child), watching.clock.started());
         let setup = watchers.setup(&prepared, watching, progress.clone());
         let sampler = watchers.start_sampler(setup, read, progress);
-        let scribe = watchers.start_scribe(prepared, facts, tray);
+        let outlets = std::mem::take(&mut prepared.outlets);
+        let (feed, closing) = metrics::start(outlets, &watchers.desk);
+        watchers.metrics = closing;
+        let scribe = watchers.start_scribe(prepared, facts, tray, feed);
         (watchers.samples, watchers.writes) = (sampler.is_ok(), scribe.is_ok());
         for (what, started) in [
             ("no progress is read", digest),
@@ -185,7 +192,13 @@ impl Watchers {
         watchers
     }
 
-    fn start_scribe(&self, prepared: Prepared, facts: Facts, tray: Tray) -> std::io::Result<()> {
+    fn start_scribe(
+        &self,
+        prepared: Prepared,
+        facts: Facts,
+        tray: Tray,
+        feed: Feed,
+    ) -> std::io::Result<()> {
         let (words, done) = (self.words.clone(), Arc::clone(&self.bells.done));
         let at_home = prepared.request.dir.is_none();
         let settings = prepared.request.settings;
@@ -206,7 +219,7 @@ impl Watchers {
             inlet.tell(Happening::Started);
             let main = record.pid.unwrap_or_default();
             let alarm = Alarm::new(settings.act, inlet, desk, own, job, main);
-            let judging = (judge, alarm, teller);
+            let judging = (judge, alarm, teller, feed);
             let scribe = Scribe::new(
                 prepared.dir,
                 at_home,

@@ -23,6 +23,7 @@ use crate::sys::{fault, process};
 
 use super::beside::Beside;
 use super::clock::RunClock;
+use super::metrics;
 use super::prepare::{self, Asked, Prepared};
 use super::ring::Ring;
 use super::say::say;
@@ -61,6 +62,7 @@ fn run_guarded(request: Request) -> Result<Ending, Refused> {
         .map_err(|e| Refused::own(format!("can't read signals: {e}; close some descriptors")))?;
 
     let channels = prepare::channels(&request)?;
+    let listener = metrics::listen(&request.settings.metrics, &mut notes);
     let heard = prepare::is_heard(&request, &channels);
     let streams = if heard {
         Streams::arrange(&request.argv)
@@ -79,6 +81,7 @@ fn run_guarded(request: Request) -> Result<Ending, Refused> {
     let asked = Asked {
         request,
         channels,
+        listener,
         heard,
         notes,
     };

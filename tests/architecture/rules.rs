@@ -19,7 +19,7 @@ pub const ROOMS: &[(&str, &[&str])] = &[
     ("record", &["model"]),
     ("report", &["model", "record"]),
     ("export", &["model", "record"]),
-    ("serve", &["model", "export", "record"]),
+    ("serve", &["model", "export", "record", "sys"]),
     (
         "patrol",
         &["model", "observe", "judge", "act", "tell", "record"],

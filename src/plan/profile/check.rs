@@ -52,6 +52,7 @@ fn scalar(node: &Node, kind: &Kind) -> Result<(), String> {
         Kind::Gpus => values::gpu_choice(node).map(drop),
         Kind::Size => values::size_mib(node).map(drop),
         Kind::MemLimit => values::mem_limit(node).map(drop),
+        Kind::Listen => values::listen(node).map(drop),
         Kind::Percent => match node.number() {
             Some(number) if (0.0..=100.0).contains(&number) => Ok(()),
             Some(_) => Err("the number must be from 0 to 100".to_owned()),

@@ -41,6 +41,8 @@ pub enum Kind {
     Percent,
     /// A whole number, 0 or more.
     Count,
+    /// An address to listen at, or a port.
+    Listen,
     /// Text that is never shown.
     Secret,
     /// An expression.
@@ -91,6 +93,11 @@ pub const PROFILE: &[KeyOf] = &[
         "act",
         Kind::Map(&Kind::List(&Kind::Action)),
         "what is done about a finding",
+    ),
+    key(
+        "metrics",
+        Kind::Section(METRICS),
+        "what others can scrape while a run lasts",
     ),
     key("record", Kind::Section(RECORD), "what is kept, and where"),
     key("end", Kind::Section(END), "how a run may end"),
@@ -288,6 +295,20 @@ pub const ROUTE: &[KeyOf] = &[
         "which ends of runs",
     ),
     key("to", Kind::List(&Kind::Text), "names of channels"),
+];
+
+/// `metrics`
+pub const METRICS: &[KeyOf] = &[
+    key(
+        "textfile",
+        Kind::Text,
+        "the directory of node_exporter's textfile collector, to which each run writes a file",
+    ),
+    key(
+        "listen",
+        Kind::Listen,
+        "where metrics are served over HTTP: a port of this machine alone, or an address",
+    ),
 ];
 
 /// `record`

@@ -36,7 +36,7 @@ impl Layer {
     }
 
     /// What a file may not say before somebody has vouched for it: commands to run, places to
-    /// send to, and variables that make programs load code or send elsewhere.
+    /// send to, write to or listen at, and variables that make programs load code or send elsewhere.
     ///
     /// # Errors
     /// The first such thing. `cure` tells what to do.
@@ -63,6 +63,15 @@ impl Layer {
                 .any(|action| action.get("command").is_some());
             if command {
                 return refuse(&key.place, "act", "it names a command to run");
+            }
+        }
+        for (key, place) in self.tree.get("metrics").map_or(&[][..], Node::entries) {
+            if !place.is_null() {
+                return refuse(
+                    &key.place,
+                    "metrics",
+                    "it names a folder to write to or an address to listen at",
+                );
             }
         }
         let env = self.tree.get("env");

@@ -32,7 +32,8 @@ pub use show::shown;
 pub use yaml::{MAX_BYTES, TOO_LARGE};
 
 use crate::model::{
-    ActSettings, EndSettings, Gate, GpuChoice, JudgeSettings, MemLimit, Phase, Rule, TellSettings,
+    ActSettings, EndSettings, Gate, GpuChoice, JudgeSettings, Listen, MemLimit, Phase, Rule,
+    TellSettings,
 };
 
 /// A profile with every value filled in.
@@ -54,6 +55,8 @@ pub struct Profile {
     pub tell: TellSettings,
     /// What to do.
     pub act: ActSettings,
+    /// What others can scrape.
+    pub metrics: Metrics,
     /// What is kept.
     pub record: Record,
     /// How the run may end.
@@ -130,6 +133,15 @@ pub struct Pattern {
     pub regex: String,
     /// What the program does then.
     pub phase: Phase,
+}
+
+/// `metrics`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Metrics {
+    /// The directory of a textfile collector.
+    pub textfile: Option<PathBuf>,
+    /// Where they are served.
+    pub listen: Option<Listen>,
 }
 
 /// `record`

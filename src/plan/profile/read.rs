@@ -12,7 +12,7 @@ use super::channel;
 use super::error::ProfileError;
 use super::node::Node;
 use super::values;
-use super::{End, Env, Gpus, Pattern, Profile, Progress, Record, Restart, Variable};
+use super::{End, Env, Gpus, Metrics, Pattern, Profile, Progress, Record, Restart, Variable};
 use crate::model::names::FINDINGS;
 use crate::model::{
     ActSettings, Action, EndSettings, FindingSettings, Gate, GpuChoice, JudgeSettings, Leftovers,
@@ -50,6 +50,7 @@ pub fn profile(tree: &Node) -> Result<Profile, ProfileError> {
         rules,
         tell: channel::tell(tree.get("tell"), &known)?,
         act: act(tree.get("act"), &known)?,
+        metrics: metrics(tree.get("metrics"))?,
         record: record(tree.get("record"))?,
         end: end(tree.get("end"), &names, &known)?,
     })
@@ -68,6 +69,7 @@ pub fn unwritten() -> Profile {
         rules: Vec::new(),
         tell: TellSettings::default(),
         act: ActSettings::default(),
+        metrics: Metrics::default(),
         record: Record::default(),
         end: End::default(),
     }
@@ -369,6 +371,20 @@ fn action(node: &Node, path: &str) -> Result<Action, ProfileError> {
         return Err(ProfileError::new(&node.place, path, what));
     }
     Ok(Action::Command(argv))
+}
+
+fn metrics(node: Option<&Node>) -> Result<Metrics, ProfileError> {
+    let get = |key| node.and_then(|node: &Node| node.get(key));
+    let named = |node: &&Node| node.text().is_some_and(|text| !text.is_empty());
+    Ok(Metrics {
+        textfile: get("textfile")
+            .filter(named)
+            .and_then(Node::text)
+            .map(PathBuf::from),
+        listen: get("listen")
+            .map(|node| values::listen(node).map_err(at(node, "metrics.listen")))
+            .transpose()?,
+    })
 }
 
 fn record(node: Option<&Node>) -> Result<Record, ProfileError> {

@@ -68,6 +68,10 @@ fn kind(kind: &Kind) -> Value {
         Kind::MemLimit => {
             json!({"type": "string", "pattern": r"^\s*[0-9.]+\s*(KiB|MiB|GiB|TiB|%)\s*$"})
         }
+        Kind::Listen => json!({"anyOf": [
+            {"type": "integer", "minimum": 0, "maximum": 65535},
+            {"type": "string", "pattern": r"^\s*([^/]*:)?[0-9]+\s*$"},
+        ]}),
         Kind::Percent => json!({"type": "number", "minimum": 0, "maximum": 100}),
         Kind::Count => json!({"type": "integer", "minimum": 0}),
         Kind::Action => json!({"anyOf": [

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::error::shown;
 use super::node::Node;
 use crate::model::units::UnitError;
-use crate::model::{GpuChoice, MemLimit, Phase, Repeat, RunNews, Severity, units};
+use crate::model::{GpuChoice, Listen, MemLimit, Phase, Repeat, RunNews, Severity, units};
 use crate::plan::nearest::suggestion;
 
 /// Severities as they are written.
@@ -61,6 +61,19 @@ pub fn mem_limit(node: &Node) -> Result<MemLimit, String> {
     text.parse().map_err(|why: String| match shown(text) {
         Some(_) => why,
         None => format!("this is no limit of memory: {FORMS}"),
+    })
+}
+
+/// A port, or an address with one.
+pub fn listen(node: &Node) -> Result<Listen, String> {
+    const FORMS: &str = "write a port like 9400, or an address like 127.0.0.1:9400";
+    let port = node.number().map(|port| port.to_string());
+    let text = node.text().map(str::to_owned).or(port);
+    let text =
+        text.ok_or_else(|| format!("{} is no address to listen at: {FORMS}", node.kind()))?;
+    text.parse().map_err(|why: String| match shown(&text) {
+        Some(_) => why,
+        None => format!("this is no address to listen at: {FORMS}"),
     })
 }
 
