@@ -71,14 +71,30 @@ fn asked_for_it_lists_what_it_looked_at() {
         "A100",
     ] {
         let looked_at = looked_at.trim_start_matches("the ");
-        assert!(ended.out().contains(looked_at), "{looked_at}: {}", ended.out());
+        assert!(
+            ended.out().contains(looked_at),
+            "{looked_at}: {}",
+            ended.out()
+        );
     }
-    assert!(ended.out().ends_with("checks are fine\n"), "{}", ended.out());
+    assert!(
+        ended.out().ends_with("checks are fine\n"),
+        "{}",
+        ended.out()
+    );
     assert!(!ended.out().contains('\x1b'), "no colour in a pipe");
     let all = checks(&setup.doctor(&["--json", "--", "python", "train.py"]).run());
-    assert_eq!(ended.out().lines().filter(|l| !l.starts_with("  ")).count(), all.len() + 1);
+    assert_eq!(
+        ended.out().lines().filter(|l| !l.starts_with("  ")).count(),
+        all.len() + 1
+    );
     for check in &all {
-        let keys: Vec<&str> = check.as_object().unwrap().keys().map(String::as_str).collect();
+        let keys: Vec<&str> = check
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
         assert_eq!(keys, ["check", "state", "found", "cure"]);
     }
 }
@@ -86,7 +102,9 @@ fn asked_for_it_lists_what_it_looked_at() {
 #[test]
 fn a_terminal_gets_colour_unless_it_wants_none() {
     let setup = Setup::new();
-    let job = setup.doctor(&["--", "python", "train.py"]).env("CUDA_VISIBLE_DEVICES", "");
+    let job = setup
+        .doctor(&["--", "python", "train.py"])
+        .env("CUDA_VISIBLE_DEVICES", "");
     let ended = job.run_on_terminal();
     assert!(ended.out().contains("\x1b[31mbad"), "{}", ended.out());
     let ended = job.env("NO_COLOR", "1").run_on_terminal();
@@ -104,7 +122,10 @@ fn what_is_wrong_is_a_line_with_its_cure_below() {
     let out = ended.out();
     let lines: Vec<&str> = out.lines().collect();
     assert_eq!(lines.len(), 2, "{lines:?}");
-    assert!(lines[0].starts_with("bad      CUDA_VISIBLE_DEVICES: "), "{lines:?}");
+    assert!(
+        lines[0].starts_with("bad      CUDA_VISIBLE_DEVICES: "),
+        "{lines:?}"
+    );
     assert!(lines[1].contains("unset CUDA_VISIBLE_DEVICES"), "{lines:?}");
     assert_eq!(ended.code(), Some(1));
 }
@@ -131,7 +152,10 @@ fn nothing_is_imported_and_nothing_is_written() {
         .map(|e| e.unwrap().file_name())
         .collect();
     assert_eq!(inside, ["train.py"]);
-    assert!(!setup.sandbox.runs().parent().unwrap().exists(), "no state directory was made");
+    assert!(
+        !setup.sandbox.runs().parent().unwrap().exists(),
+        "no state directory was made"
+    );
 }
 
 #[test]
@@ -142,7 +166,10 @@ fn asked_to_it_imports_and_believes_the_framework() {
     let all = checks(&ended);
     let told = all.iter().find(|c| c["check"] == "import").unwrap();
     assert_eq!(told["state"], "ok", "{told}");
-    assert!(told["found"].as_str().unwrap().contains("made up 1"), "{told}");
+    assert!(
+        told["found"].as_str().unwrap().contains("made up 1"),
+        "{told}"
+    );
     assert_eq!(ended.code(), Some(0));
     assert!(setup.sandbox.path("imported").exists());
     only(
@@ -161,7 +188,12 @@ fn a_busy_gpu_is_said_where_no_other_is_free() {
     setup.driver.set(&json!({"gpus": [busy, {}]}));
     let job = setup.doctor(&["--json", "--", "python", "train.py"]);
     assert_eq!(job.run().code(), Some(0), "another one is free");
-    only(&job.env("CUDA_VISIBLE_DEVICES", "0"), "free GPUs", "GPU 0", "--wait");
+    only(
+        &job.env("CUDA_VISIBLE_DEVICES", "0"),
+        "free GPUs",
+        "GPU 0",
+        "--wait",
+    );
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn look(args: &DoctorArgs, cwd: &Path) -> (Facts, Variables) {
         python,
         libraries: look::libraries::loader(&run_program, library_path),
         toolkit: look::libraries::toolkit(),
-        machine: look::machine::look(root, &places(&env, cwd)),
+        machine: look::machine::look(root, &run_program, &places(&env, cwd)),
         command: crate::doctor::facts::Command {
             typed: args.command.first().map(|w| w.to_string_lossy().into()),
             runs: looked.runs,
@@ -197,6 +197,7 @@ fn coloured() -> bool {
 fn text(checks: &[Check], all: bool, coloured: bool) -> String {
     // Writing into a String doesn't fail.
     let mut text = String::new();
+    let mut last = None;
     for check in checks.iter().filter(|c| all || c.is_wrong()) {
         let (word, colour) = match check.state {
             State::Ok => ("ok", "32"),
@@ -212,7 +213,14 @@ fn text(checks: &[Check], all: bool, coloured: bool) -> String {
         let (name, found) = (check.check, clean(&check.found));
         let _ = writeln!(text, "{word}  {name}: {found}");
         if let Some(cure) = &check.cure {
-            let _ = writeln!(text, "         -> {}", clean(cure));
+            let again = last == Some(cure);
+            let shown = if again {
+                "the same".into()
+            } else {
+                clean(cure)
+            };
+            let _ = writeln!(text, "         -> {shown}");
+            last = Some(cure);
         }
     }
     if all {

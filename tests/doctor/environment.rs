@@ -142,7 +142,9 @@ impl Setup {
     /// With this folder first in PATH, and the driver's library where the loader looks.
     pub fn with_path(&self, job: Job, first: &Path) -> Job {
         let old = std::env::var_os("PATH").unwrap();
-        let folders = [first.to_owned()].into_iter().chain(std::env::split_paths(&old));
+        let folders = [first.to_owned()]
+            .into_iter()
+            .chain(std::env::split_paths(&old));
         let library_path = self.environment.folder.path().join("driver");
         job.env("PATH", std::env::join_paths(folders).unwrap())
             .env("LD_LIBRARY_PATH", library_path)

@@ -152,13 +152,13 @@ fn cure(why: &str, container: bool) -> String {
     } else if why.contains(refusal::LOST) {
         "'dmesg | grep -i xid' names the GPU; reboot, and have it looked at if it comes back (power, slot, heat)"
     } else if why.contains(refusal::NOT_LOADED) {
-        "'modprobe nvidia'; if that fails, 'dmesg' says why (Secure Boot, nouveau, a kernel newer than the module)"
-    } else if container {
+        "'modprobe nvidia' (on the host of a container); if that fails, 'dmesg' says why (Secure Boot, nouveau, a kernel newer than the module)"
+    } else if why.contains(refusal::UNLOADABLE) {
+        "the loader's reason stands above: name the driver's own libnvidia-ml.so.1, reinstall it, or take what shadows it out of LD_LIBRARY_PATH"
+    } else if why.contains(refusal::NO_LIBRARY) && container {
         CONTAINER
     } else if why.contains(refusal::NO_LIBRARY) {
         "install NVIDIA's driver with its libraries (libnvidia-ml.so.1 and libcuda.so.1; Debian: libnvidia-ml1, libcuda1), then 'ldconfig'"
-    } else if why.contains(refusal::UNLOADABLE) {
-        "the loader's reason stands above: name the driver's own libnvidia-ml.so.1, reinstall it, or take what shadows it out of LD_LIBRARY_PATH"
     } else {
         "'nvidia-smi' and 'dmesg | grep -iE \"nvrm|xid\"' say more; a reboot may help"
     };

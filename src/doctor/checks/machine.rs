@@ -14,20 +14,24 @@ const LITTLE_MEMORY_MIB: u64 = 2048;
 
 pub fn checks(facts: &Facts) -> Vec<Check> {
     let machine = &facts.machine;
-    let mut found = vec![shared_memory(facts)];
+    let shm = facts.machine.shm;
+    let mut found: Vec<Check> = shm
+        .map(|shm| shared_memory(facts, shm))
+        .into_iter()
+        .collect();
     found.extend(machine.places.iter().map(place));
     found.extend(memory(facts));
     found.push(stacks(facts));
     found
 }
 
-fn shared_memory(facts: &Facts) -> Check {
+fn shared_memory(facts: &Facts, shm: Option<Space>) -> Check {
     let name = "/dev/shm";
     let Some(Space {
         total_mib,
         free_mib,
         ..
-    }) = facts.machine.shm
+    }) = shm
     else {
         return Check::warning(
             name,
@@ -84,9 +88,11 @@ fn place(place: &Place) -> Check {
         );
     }
     match free {
-        f if f < FULL_MIB => {
-            Check::bad(role, format!("{shown} is full: {free} MiB are free"), cure)
-        }
+        f if f < FULL_MIB => Check::bad(
+            role,
+            format!("{shown} is full or nearly: {free} MiB are free"),
+            cure,
+        ),
         f if f < LITTLE_MIB => {
             Check::warning(role, format!("{shown}: only {free} MiB are free"), cure)
         }
@@ -179,12 +185,12 @@ mod tests {
         let of = |total_mib, free_mib| {
             let mut facts = Facts::default();
             facts.machine.container = true;
-            facts.machine.shm = Some(Space {
+            let shm = Space {
                 total_mib,
                 free_mib,
                 ..Space::default()
-            });
-            shared_memory(&facts)
+            };
+            shared_memory(&facts, Some(shm))
         };
         assert!(of(64, 64).cure.unwrap().contains("--shm-size"));
         assert_eq!(of(8192, 8000).state, State::Ok);

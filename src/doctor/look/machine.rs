@@ -2,10 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use rustix::fs::Access;
-
-use super::within;
+use super::{FILES_WITHIN, Run};
 use crate::doctor::facts::{Machine, Place, Space};
 
 /// A limit as large as this is none: version 1 of cgroups writes 2^63 less a page.
@@ -13,20 +12,26 @@ const NO_LIMIT: u64 = 1 << 60;
 const MIB: u64 = 1 << 20;
 
 /// Looks below this root, and at these places as they are.
-pub fn look(root: &Path, places: &[(&'static str, PathBuf)]) -> Machine {
+pub fn look(root: &Path, run: &Run<'_>, places: &[(&'static str, PathBuf)]) -> Machine {
+    let shm = root.join("dev/shm");
     let (limit, used) = memory(root);
     let scope = fs::read_to_string(root.join("proc/sys/kernel/yama/ptrace_scope"));
     Machine {
         container: container(root),
         places: places
             .iter()
-            .map(|(role, path)| Place {
-                role,
-                path: path.clone(),
-                space: space(path),
+            .filter_map(|(role, path)| {
+                Some(Place {
+                    role,
+                    path: path.clone(),
+                    space: space(run, path)?,
+                })
             })
             .collect(),
-        shm: space(&root.join("dev/shm")),
+        shm: match shm.exists() {
+            true => space(run, &shm),
+            false => Some(None),
+        },
         memory_limit_mib: limit,
         memory_used_mib: used,
         ptrace_scope: scope.ok().and_then(|text| text.trim().parse().ok()),
@@ -44,20 +49,40 @@ fn container(root: &Path) -> bool {
             .any(|name| groups.contains(name))
 }
 
-/// The file system of this directory, or of what of it exists; none if it doesn't answer.
-fn space(path: &Path) -> Option<Space> {
-    let path = path.to_owned();
-    within(move || {
-        let exists = path.ancestors().find(|p| p.exists())?.to_owned();
-        let system = rustix::fs::statvfs(&exists).ok()?;
-        Some(Space {
-            total_mib: system.f_blocks.saturating_mul(system.f_frsize) / MIB,
-            free_mib: system.f_bavail.saturating_mul(system.f_frsize) / MIB,
-            // File systems without such a number say that they have none in all.
-            no_files_left: system.f_files > 0 && system.f_favail == 0,
-            writable: rustix::fs::access(&exists, Access::WRITE_OK).is_ok(),
-        })
-    })?
+/// What of a path exists: whether it may be written, and its file system's numbers.
+const ASK: &str = r#"p=$1; while [ ! -e "${p:=/}" ]; do p=${p%/*}; done
+[ -w "$p" ] && echo yes || echo no; exec stat -f -c '%S %b %a %c %d' "$p""#;
+
+/// The file system of this directory, or of what of it exists: none if it doesn't answer. The
+/// outer none: that can't be told.
+///
+/// Another process asks: a thread that waits for a dead server would keep us from ending.
+fn space(run: &Run<'_>, path: &Path) -> Option<Option<Space>> {
+    let mut command = Command::new("/bin/sh");
+    command
+        .args(["-c", ASK, "sh"])
+        .arg(std::path::absolute(path).ok()?);
+    // The user's may be what is wrong.
+    command.env("PATH", "/usr/bin:/bin");
+    let ended = run(command, FILES_WITHIN).ok()?;
+    if ended.hung {
+        return Some(None);
+    }
+    numbers(&ended.stdout).map(Some)
+}
+
+fn numbers(said: &str) -> Option<Space> {
+    let mut words = said.split_whitespace();
+    let writable = words.next()? == "yes";
+    let numbers: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
+    let [size, blocks, free, files, free_files] = numbers.try_into().ok()?;
+    Some(Space {
+        total_mib: blocks.saturating_mul(size) / MIB,
+        free_mib: free.saturating_mul(size) / MIB,
+        // File systems without such a number say that they have none in all.
+        no_files_left: files > 0 && free_files == 0,
+        writable,
+    })
 }
 
 /// The tightest limit from our cgroup up, and what is used where it stands.
@@ -128,9 +153,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_yet_is_where_it_would_be() {
-        let root = tempfile::tempdir().unwrap();
-        let space = space(&root.path().join("not/yet")).unwrap();
-        assert!(space.total_mib > 0 && space.writable);
+    fn what_stat_prints_is_read() {
+        let space = numbers("yes\n4096 262144 25600 1000 0\n").unwrap();
+        assert_eq!((space.total_mib, space.free_mib), (1024, 100));
+        assert!(space.no_files_left && space.writable);
+        let without_files = numbers("no\n4096 0 0 0 0\n").unwrap();
+        assert!(!without_files.no_files_left && !without_files.writable);
+        assert!(numbers("yes\nstat: no such option\n").is_none());
+        assert!(numbers("").is_none());
     }
 }
