@@ -131,7 +131,7 @@ fn places(env: &Variables, cwd: &Path) -> Vec<(&'static str, PathBuf)> {
         ("state directory", state.map(|dir| dir.join("gpuwatch"))),
     ]
     .into_iter()
-    .filter_map(|(role, path)| Some((role, path?)))
+    .filter_map(|(role, path)| Some((role, cwd.join(path?))))
     .collect()
 }
 

@@ -192,8 +192,8 @@ pub struct Machine {
     pub container: bool,
     /// Places to write to: a role and its file system.
     pub places: Vec<Place>,
-    /// `/dev/shm`; none if that can't be told, none within it if it isn't there or doesn't answer.
-    pub shm: Option<Option<Space>>,
+    /// `/dev/shm`; none if there is none.
+    pub shm: Option<Answer<Space>>,
     /// The tightest limit of memory above us, in MiB.
     pub memory_limit_mib: Option<u64>,
     /// What is used of it.
@@ -209,12 +209,12 @@ pub struct Place {
     pub role: &'static str,
     /// Where.
     pub path: PathBuf,
-    /// Its file system; none: it didn't answer in time.
-    pub space: Option<Space>,
+    /// Its file system.
+    pub space: Answer<Space>,
 }
 
 /// A file system.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Space {
     /// In MiB.
     pub total_mib: u64,

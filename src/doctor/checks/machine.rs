@@ -1,7 +1,9 @@
 //! Shared memory, disks, memory's limit, tools.
 
+use std::path::Path;
+
 use super::Check;
-use crate::doctor::facts::{Facts, Place, Space};
+use crate::doctor::facts::{Answer, Facts, Place, Space};
 
 /// A container's default, on which a `DataLoader`'s workers die of a bus error.
 const SMALL_SHM_MIB: u64 = 64;
@@ -14,30 +16,29 @@ const LITTLE_MEMORY_MIB: u64 = 2048;
 
 pub fn checks(facts: &Facts) -> Vec<Check> {
     let machine = &facts.machine;
-    let shm = facts.machine.shm;
-    let mut found: Vec<Check> = shm
-        .map(|shm| shared_memory(facts, shm))
-        .into_iter()
-        .collect();
+    let mut found = vec![shared_memory(facts)];
     found.extend(machine.places.iter().map(place));
     found.extend(memory(facts));
     found.push(stacks(facts));
     found
 }
 
-fn shared_memory(facts: &Facts, shm: Option<Space>) -> Check {
+fn shared_memory(facts: &Facts) -> Check {
     let name = "/dev/shm";
-    let Some(Space {
+    let Space {
         total_mib,
         free_mib,
         ..
-    }) = shm
-    else {
-        return Check::warning(
-            name,
-            "it isn't there or doesn't answer: DataLoader's workers and NCCL need it",
-            "'mount -t tmpfs tmpfs /dev/shm'",
-        );
+    } = match &facts.machine.shm {
+        Some(Answer::Said(space)) => *space,
+        Some(Answer::Failed(_)) => return untold(name, Path::new("/dev/shm")),
+        Some(Answer::Hung(_)) | None => {
+            return Check::warning(
+                name,
+                "it isn't there or doesn't answer: DataLoader's workers and NCCL need it",
+                "'mount -t tmpfs tmpfs /dev/shm'",
+            );
+        }
     };
     let bigger = if facts.machine.container {
         "start the container with --shm-size=8g or --ipc=host (Kubernetes: an emptyDir with medium Memory on /dev/shm)"
@@ -61,15 +62,25 @@ fn shared_memory(facts: &Facts, shm: Option<Space>) -> Check {
     Check::ok(name, format!("{free_mib} of {total_mib} MiB are free"))
 }
 
+/// Where there is no `stat` that could tell.
+fn untold(name: &'static str, path: &Path) -> Check {
+    let shown = path.display();
+    Check::note(name, format!("{shown}: how much is free can't be told"))
+}
+
 fn place(place: &Place) -> Check {
     let Place { role, path, space } = place;
     let shown = path.display();
-    let Some(space) = space else {
-        return Check::bad(
-            role,
-            format!("{shown}: its file system doesn't answer"),
-            "a network file system whose server is gone? 'df' on it hangs, too; use another directory",
-        );
+    let space = match space {
+        Answer::Said(space) => space,
+        Answer::Failed(_) => return untold(role, path),
+        Answer::Hung(s) => {
+            return Check::bad(
+                role,
+                format!("{shown}: its file system doesn't answer within {s} s"),
+                "a network file system whose server is gone? 'df' on it hangs, too; use another directory",
+            );
+        }
     };
     let free = space.free_mib;
     let cure = "remove or move files, or use another place (checkpoints, logs and caches go there)";
@@ -163,7 +174,7 @@ mod tests {
             place(&Place {
                 role: "disk",
                 path: PathBuf::from("/d"),
-                space: Some(space),
+                space: Answer::Said(space),
             })
             .state
         };
@@ -175,7 +186,7 @@ mod tests {
         let dead = Place {
             role: "disk",
             path: PathBuf::from("/d"),
-            space: None,
+            space: Answer::Hung(2),
         };
         assert!(place(&dead).found.contains("doesn't answer"));
     }
@@ -185,12 +196,12 @@ mod tests {
         let of = |total_mib, free_mib| {
             let mut facts = Facts::default();
             facts.machine.container = true;
-            let shm = Space {
+            facts.machine.shm = Some(Answer::Said(Space {
                 total_mib,
                 free_mib,
                 ..Space::default()
-            };
-            shared_memory(&facts, Some(shm))
+            }));
+            shared_memory(&facts)
         };
         assert!(of(64, 64).cure.unwrap().contains("--shm-size"));
         assert_eq!(of(8192, 8000).state, State::Ok);

@@ -4,6 +4,11 @@ name = sys.argv[1]
 if name == "torch":
     import torch
     devices = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
+    if not devices:
+        try:
+            torch.cuda.init()  # it says why not
+        except Exception as e:
+            sys.stderr.write("\n%s\n" % e)
 elif name == "tensorflow":
     import tensorflow
     devices = [d.name for d in tensorflow.config.list_physical_devices("GPU")]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{FILES_WITHIN, Run};
-use crate::doctor::facts::{Machine, Place, Space};
+use crate::doctor::facts::{Answer, Machine, Place, Space};
 
 /// A limit as large as this is none: version 1 of cgroups writes 2^63 less a page.
 const NO_LIMIT: u64 = 1 << 60;
@@ -20,18 +20,13 @@ pub fn look(root: &Path, run: &Run<'_>, places: &[(&'static str, PathBuf)]) -> M
         container: container(root),
         places: places
             .iter()
-            .filter_map(|(role, path)| {
-                Some(Place {
-                    role,
-                    path: path.clone(),
-                    space: space(run, path)?,
-                })
+            .map(|(role, path)| Place {
+                role,
+                path: path.clone(),
+                space: space(run, path),
             })
             .collect(),
-        shm: match shm.exists() {
-            true => space(run, &shm),
-            false => Some(None),
-        },
+        shm: shm.exists().then(|| space(run, &shm)),
         memory_limit_mib: limit,
         memory_used_mib: used,
         ptrace_scope: scope.ok().and_then(|text| text.trim().parse().ok()),
@@ -53,22 +48,19 @@ fn container(root: &Path) -> bool {
 const ASK: &str = r#"p=$1; while [ ! -e "${p:=/}" ]; do p=${p%/*}; done
 [ -w "$p" ] && echo yes || echo no; exec stat -f -c '%S %b %a %c %d' "$p""#;
 
-/// The file system of this directory, or of what of it exists: none if it doesn't answer. The
-/// outer none: that can't be told.
+/// The file system of this directory, or of what of it exists.
 ///
 /// Another process asks: a thread that waits for a dead server would keep us from ending.
-fn space(run: &Run<'_>, path: &Path) -> Option<Option<Space>> {
+fn space(run: &Run<'_>, path: &Path) -> Answer<Space> {
     let mut command = Command::new("/bin/sh");
-    command
-        .args(["-c", ASK, "sh"])
-        .arg(std::path::absolute(path).ok()?);
+    command.args(["-c", ASK, "sh"]).arg(path);
     // The user's may be what is wrong.
     command.env("PATH", "/usr/bin:/bin");
-    let ended = run(command, FILES_WITHIN).ok()?;
-    if ended.hung {
-        return Some(None);
+    match run(command, FILES_WITHIN) {
+        Ok(ended) if ended.hung => Answer::Hung(FILES_WITHIN.as_secs()),
+        Ok(ended) => numbers(&ended.stdout).map_or(Answer::Failed(ended.stderr), Answer::Said),
+        Err(why) => Answer::Failed(why),
     }
-    numbers(&ended.stdout).map(Some)
 }
 
 fn numbers(said: &str) -> Option<Space> {
