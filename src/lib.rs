@@ -4,6 +4,7 @@
 
 pub mod act;
 pub mod cli;
+pub mod doctor;
 pub mod export;
 pub mod judge;
 pub mod launch;

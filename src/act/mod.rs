@@ -19,7 +19,7 @@
 
 pub mod command;
 mod proc_files;
-mod process;
+pub mod process;
 mod pyspy;
 pub mod stacks;
 

@@ -3,6 +3,7 @@
 //! Owns parsing of the command line, its errors and exit codes. Nothing imports it.
 
 mod alert;
+mod doctor;
 mod errors;
 mod export;
 mod gpu_args;
@@ -44,6 +45,8 @@ enum Command {
     Run(Box<run::RunArgs>),
     /// The GPUs of this machine, who holds them and which are free
     Gpus(gpus::GpusArgs),
+    /// Why doesn't my job use the GPU?
+    Doctor(doctor::DoctorArgs),
     /// The runs that were recorded
     Runs(runs::RunsArgs),
     /// One run: what happened
@@ -82,6 +85,7 @@ pub fn main() -> ExitCode {
         Ok(cli) => match cli.command {
             Command::Run(args) => run::run(*args),
             Command::Gpus(args) => gpus::run(&args),
+            Command::Doctor(args) => doctor::run(&args),
             Command::Runs(args) => runs::run(&args),
             Command::Show(args) => show::run(&args),
             Command::Export(args) => export::run(&args),

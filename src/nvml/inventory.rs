@@ -12,6 +12,7 @@ use nvml_wrapper::{Device, Nvml};
 
 use super::desk::Desk;
 use super::pci;
+use super::refusal;
 use crate::model::{GpuInfo, Instance, Inventory};
 use crate::sys::nvml_raw;
 
@@ -31,7 +32,10 @@ pub fn open(desk: &Desk) -> Result<Nvml, String> {
     if let Some(path) = env::var_os(LIBRARY_VARIABLE).filter(|p| !p.is_empty()) {
         return load(desk, &path).map_err(|e| match e {
             NvmlError::LibloadingError(e) => {
-                format!("{LIBRARY_VARIABLE} names a library that can't be loaded: {e}")
+                format!(
+                    "{LIBRARY_VARIABLE} names a library that {}{e}",
+                    refusal::UNLOADABLE
+                )
             }
             other => words(&other),
         });
@@ -55,13 +59,10 @@ fn load(desk: &Desk, path: &OsStr) -> Result<Nvml, NvmlError> {
 fn words(error: &NvmlError) -> String {
     match error {
         NvmlError::LibloadingError(e) => no_library(&e.to_string()),
-        NvmlError::DriverNotLoaded => "the NVIDIA driver is not loaded".to_owned(),
-        NvmlError::LibRmVersionMismatch => {
-            "the NVIDIA driver in the kernel and its library have different versions: reboot, or reload the nvidia modules".to_owned()
-        }
-        NvmlError::NoPermission => {
-            "no permission to talk to the NVIDIA driver (/dev/nvidiactl)".to_owned()
-        }
+        NvmlError::DriverNotLoaded => refusal::NOT_LOADED.to_owned(),
+        NvmlError::LibRmVersionMismatch => refusal::MISMATCH.to_owned(),
+        NvmlError::NoPermission => refusal::NO_PERMISSION.to_owned(),
+        NvmlError::GpuLost => refusal::LOST.to_owned(),
         NvmlError::FailedToLoadSymbol(e) => {
             format!("the NVIDIA driver library lacks a function: {e}")
         }
@@ -73,9 +74,12 @@ fn words(error: &NvmlError) -> String {
 fn no_library(loader: &str) -> String {
     let said = loader.trim_start_matches(LIBRARY).trim_start_matches(": ");
     if said.starts_with("cannot open shared object file: No such file") {
-        return format!("this machine has no NVIDIA driver library ({LIBRARY})");
+        return format!("{} ({LIBRARY})", refusal::NO_LIBRARY);
     }
-    format!("the NVIDIA driver library ({LIBRARY}) can't be loaded: {said}")
+    format!(
+        "the NVIDIA driver library ({LIBRARY}) {}{said}",
+        refusal::UNLOADABLE
+    )
 }
 
 /// The driver's and the GPUs' facts; `namespaced` says that we are in a container.

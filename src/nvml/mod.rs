@@ -23,5 +23,6 @@ mod plausible;
 mod processes;
 pub mod protocol;
 mod quirks;
+pub mod refusal;
 mod watcher;
 mod wire;

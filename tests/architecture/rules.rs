@@ -58,6 +58,8 @@ const ANY: &[&str] = &[
 
 /// Code without clocks and I/O: same events, same findings.
 const PURE: &[&str] = &[
+    "doctor/checks",
+    "doctor/facts",
     "model",
     "read",
     "judge",

@@ -12,6 +12,9 @@ use crate::nvml::protocol::{FromHelper, ToHelper, Watched};
 /// How long the driver may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// How it begins to be said that it didn't.
+pub const SILENT: &str = "the NVIDIA driver doesn't answer";
+
 /// A helper that ticks; it ends when this is dropped.
 pub struct Session {
     link: HelperLink,
@@ -100,5 +103,5 @@ impl Drop for Session {
 
 fn nothing(what: &str) -> String {
     let s = PATIENCE.as_secs();
-    format!("the NVIDIA driver doesn't answer: no {what} after {s} s")
+    format!("{SILENT}: no {what} after {s} s")
 }

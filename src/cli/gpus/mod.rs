@@ -1,6 +1,6 @@
 //! `gpuwatch gpus`: the GPUs, who holds them, which are free.
 
-mod ask;
+pub(super) mod ask;
 mod document;
 mod log;
 mod table;
