@@ -10,7 +10,7 @@ use crate::launch::signals::Arrivals;
 use crate::launch::streams::Streams;
 use crate::model::{Action, EndSettings, Leftovers, Switch, TellSettings, duration_text};
 use crate::plan::env::{self, Chosen, EnvChange, EnvInputs, RecordPaths};
-use crate::plan::{argv, run_name};
+use crate::plan::{argv, job_ids, run_name};
 use crate::record::{RecordError, RunDir, root_for_writing, run_dir, run_id};
 use crate::report::text::clean;
 use crate::sys::signals::Mask;
@@ -256,8 +256,9 @@ impl Prepared {
             .chain(&self.notes)
             .map(String::as_str)
             .collect();
+        let rank = job_ids(&|name| std::env::var(name).ok()).label();
         (!self.request.quiet && !said.is_empty())
-            .then(|| format!("gpuwatch: {}\n", clean(&said.join("; "))))
+            .then(|| format!("gpuwatch: {rank}{}\n", clean(&said.join("; "))))
     }
 
     /// The command doesn't run: no record stays.
