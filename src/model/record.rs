@@ -40,7 +40,8 @@ impl JobIds {
     /// `rank 1: `, before words that stand among those of other ranks; else nothing.
     pub fn label(&self) -> String {
         let rank = self.rank.filter(|_| self.world != Some(1));
-        rank.map(|rank| format!("rank {rank}: ")).unwrap_or_default()
+        rank.map(|rank| format!("rank {rank}: "))
+            .unwrap_or_default()
     }
 
     /// `job 4711, rank 1 of 2`, as far as it is known.

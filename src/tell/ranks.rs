@@ -155,8 +155,17 @@ impl Ranks {
     pub fn visit(&mut self, book: &mut Book, present: &Present, now_s: f64) -> Vec<Happening> {
         let page = book.pages.entry(self.me).or_default();
         page.run.clone_from(&self.run);
-        page.held.clone_from(&self.held);
+        let before = std::mem::replace(&mut page.held, self.held.clone());
         page.ended = None;
+        // What is over for one that lives is over for those that had it until they ended.
+        for (rank, page) in &mut book.pages {
+            let is_gone = page.ended.is_some() || !present.alive.contains(rank);
+            if is_gone && *rank != self.me {
+                let is_over =
+                    |name: &String| before.contains_key(name) && !self.held.contains_key(name);
+                page.held.retain(|name, _| !is_over(name));
+            }
+        }
         let mut awake = present.awake.iter().filter(|rank| book.is_here(**rank));
         let speaks = awake.all(|rank| *rank >= self.me);
         let takes_over = speaks && book.speaker != Some(self.me);
