@@ -10,7 +10,8 @@ const IDS: [&str; 3] = ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"];
 /// Rank, number of ranks and rank on this machine, by who sets them; the innermost launcher
 /// first. They are taken from one source only: ranks of one and the size of another don't fit.
 ///
-/// `SLURM_STEP_NUM_TASKS` is the step's size, `SLURM_NTASKS` the allocation's.
+/// `SLURM_STEP_NUM_TASKS` is the step's size, `SLURM_NTASKS` the allocation's. A batch script has
+/// `SLURM_PROCID` 0 and no step: it is around all ranks, and none.
 const RANKS: [[&[&str]; 3]; 4] = [
     [&["RANK"], &["WORLD_SIZE"], &["LOCAL_RANK"]],
     [
@@ -42,6 +43,7 @@ pub fn job_ids(lookup: &dyn Fn(&str) -> Option<String>) -> JobIds {
         .find_map(|name| lookup(name).filter(|value| !value.trim().is_empty()));
     let ranks = RANKS
         .iter()
+        .filter(|[rank, ..]| rank[0] != "SLURM_PROCID" || lookup("SLURM_STEP_ID").is_some())
         .find_map(|[rank, world, local]| Some((number(rank)?, number(world), number(local))));
     let (rank, world, local_rank) = match ranks {
         Some((rank, world, local)) => (Some(rank), world, local),
@@ -129,8 +131,11 @@ mod tests {
             ("SLURM_PROCID", "9"),
             ("SLURM_NTASKS", "16"),
             ("SLURM_LOCALID", "1"),
+            ("SLURM_STEP_ID", "0"),
         ];
         assert_eq!(ids(&slurm), expected(Some("4711"), Some((9, 16, 1))));
+        let script = slurm.split_last().unwrap().1;
+        assert_eq!(ids(script), expected(Some("4711"), None), "a batch script");
         let torch = [("RANK", "3"), ("WORLD_SIZE", "8"), ("LOCAL_RANK", "3")];
         assert_eq!(ids(&torch), expected(None, Some((3, 8, 3))));
         let open_mpi = [

@@ -66,13 +66,11 @@ impl Folder {
     /// # Errors
     /// There is no place that is ours alone, somebody has our rank's, or the system refused.
     pub fn join(seat: &Seat) -> io::Result<Self> {
-        let base = match std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
-            Some(path) => PathBuf::from(path),
-            None => {
-                let user = rustix::process::geteuid().as_raw();
-                PathBuf::from(format!("/tmp/gpuwatch-jobs-{user}"))
-            }
-        };
+        let named = std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
+        let base = named.map_or_else(
+            || PathBuf::from(format!("/tmp/gpuwatch-jobs-{}", user())),
+            PathBuf::from,
+        );
         Self::join_in(&base, seat)
     }
 
@@ -179,12 +177,15 @@ fn private(dir: &Path) -> io::Result<()> {
         _ => {}
     }
     let found = fs::symlink_metadata(dir)?;
-    let user = rustix::process::geteuid().as_raw();
-    if found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0 {
+    if found.is_dir() && found.uid() == user() && found.mode() & 0o777 == 0o700 {
         Ok(())
     } else {
         Err(io::ErrorKind::PermissionDenied.into())
     }
+}
+
+fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
 }
 
 /// A job's folder: what it is called by is no file name.
@@ -195,7 +196,8 @@ fn name(seat: &Seat) -> String {
         hash.update(word);
     }
     let hash = hash.finalize();
-    hash.iter().take(16).map(|b| format!("{b:02x}")).collect()
+    let word = |bytes: &[u8]| bytes.iter().fold(0, |n, b| n << 8 | u128::from(*b));
+    format!("{:032x}", word(&hash[..16]))
 }
 
 fn rank_file(rank: u32) -> String {

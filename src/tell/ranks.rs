@@ -127,10 +127,10 @@ impl Ranks {
                 let (awaits, stacks) =
                     before.map_or((awaits_evidence, Vec::new()), |b| (b.awaits, b.stacks));
                 let held = Held {
+                    finding,
+                    severity,
                     awaits,
                     stacks,
-                    severity,
-                    finding,
                 };
                 self.held.insert(held.finding.name.clone(), held);
                 None

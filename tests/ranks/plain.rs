@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::harness::{Ranks, TOLD, alert, hang_and_go_on, kinds};
 use super::support::http_server::{Answer, Server};
-use super::support::{Job, Live, wait_until};
+use super::support::{Job, Live, files_below, wait_until};
 
 /// As a launcher starts this rank of two.
 fn rank(ranks: &Ranks, options: &[&str], number: u32) -> Job {
@@ -108,4 +108,28 @@ fn without_a_place_to_share_each_rank_tells() {
         live.end().assert_ok();
     }
     assert_eq!(kinds(&server), ["run.finished -", "run.finished -"]);
+}
+
+#[test]
+fn a_book_that_somebody_keeps_costs_only_the_sharing() {
+    let server = Server::start(&[Answer::status(204)]);
+    let ranks = Ranks::new();
+    let live = both(&ranks, &server.url("/x"));
+    ranks.wait_for_progress(2);
+    let files = files_below(&ranks.shared());
+    let turn = files.iter().find(|path| path.ends_with("turn")).unwrap();
+    let turn = std::fs::File::open(turn).unwrap();
+    turn.lock().unwrap();
+    ranks.say("hang");
+    wait_until("both tell", || kinds(&server).len() == 2);
+    ranks.say("end");
+    ranks.say("on");
+    for live in live {
+        live.end().assert_ok();
+    }
+    let mut told = kinds(&server);
+    told.retain(|kind| kind != "job.stalled cleared");
+    told.sort();
+    let each = ["job.stalled raised", "run.finished -"];
+    assert_eq!(told, [each[0], each[0], each[1], each[1]]);
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::harness::{Ranks, TOLD, hang_and_go_on, kinds, watched};
 use super::support::http_server::{Answer, Server};
-use super::support::{Job, provided};
+use super::support::{Job, Record, provided};
 
 /// `torchrun` with two ranks of this command; `PyTorch`'s Python is the first of its words.
 fn torchrun(ranks: &Ranks, torch: &str, words: &[String]) -> Job {
@@ -75,7 +75,7 @@ fn a_rank_that_fails_fails_the_job_as_without_gpuwatch() {
         ended.code()
     });
     assert_eq!(codes, [Some(1), Some(1)]);
-    let exits: Vec<_> = ranks.records().iter().map(|r| r.json()).collect();
+    let exits: Vec<_> = ranks.records().iter().map(Record::json).collect();
     let failed = exits.iter().find(|r| r["job"]["rank"] == 1).unwrap();
     assert_eq!(failed["exit"]["code"], 7);
 }
