@@ -44,7 +44,8 @@ fn a_hang_is_told_once_and_both_are_labelled() {
     let server = Server::start(&[Answer::status(204)]);
     let ranks = Ranks::new();
     let url = server.url("/x");
-    let options = ["--stall-after", "5s", "--notify", &url];
+    // PyTorch's import may wait for a busy disk without a sign of life.
+    let options = ["--stall-after", "25s", "--notify", &url];
     let words = watched(&options, command(&ranks, &torch));
     let live = torchrun(&ranks, &torch, &words).start();
     hang_and_go_on(&ranks, &server);
