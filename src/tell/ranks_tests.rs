@@ -322,6 +322,7 @@ fn a_rank_that_sleeps_is_spoken_for() {
     ranks.told(&mut machine.book, policy.known());
     assert_eq!(sends.len(), 1);
     machine.everybody(1010.0);
+    machine.everybody(2.0 * GATHER_S);
     assert!(machine.alerts.is_empty(), "rank 0 knows that it was told");
 }
 
