@@ -45,7 +45,7 @@ pub use outcome::{Exit, Outcome, RunState, Verdict};
 pub use process::ProcessId;
 pub use program::{OwnProcesses, Program, Programs};
 pub use reading::{Reading, Why};
-pub use record::{EnvSetting, GitState, JobIds, RunRecord, Summary};
+pub use record::{EnvSetting, GitState, JobIds, RunRecord, Seat, Summary};
 pub use rule::{Comparison, Condition, Rule};
 pub use sample::{GpuProcess, GpuSample, HostSample, JobSample, ProgressState, Sample, Throttle};
 pub use secret::{Hidden, SecretRef};

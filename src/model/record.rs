@@ -36,6 +36,35 @@ pub struct JobIds {
     pub local_rank: Option<u32>,
 }
 
+impl JobIds {
+    /// `rank 1: `, before words that stand among those of other ranks; else nothing.
+    pub fn label(&self) -> String {
+        let rank = self.rank.filter(|_| self.world != Some(1));
+        rank.map(|rank| format!("rank {rank}: "))
+            .unwrap_or_default()
+    }
+
+    /// `job 4711, rank 1 of 2`, as far as it is known.
+    pub fn text(&self) -> Option<String> {
+        let id = self.id.as_ref().map(|id| format!("job {id}"));
+        let rank = self.rank.map(|rank| match self.world {
+            Some(world) => format!("rank {rank} of {world}"),
+            None => format!("rank {rank}"),
+        });
+        let parts: Vec<String> = id.into_iter().chain(rank).collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+}
+
+/// A rank among those of its job on one machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seat {
+    /// What all ranks of one start of the job have in common, and no other job has.
+    pub job: Vec<String>,
+    /// Its global rank.
+    pub rank: u32,
+}
+
 /// The run in numbers; null is "not known", never 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {

@@ -15,5 +15,5 @@ pub mod resolve;
 pub mod rules;
 mod secrets;
 
-pub use job::job_ids;
+pub use job::{job_ids, seat};
 pub use name::run_name;

@@ -61,11 +61,14 @@ pub struct Notes<'a> {
     pub they_end_with_us: bool,
 }
 
-/// The summary: lines that each begin with `gpuwatch: ` and end with a newline.
+/// The summary: lines that each begin with `gpuwatch: ` (and the rank, where there are more) and
+/// end with a newline.
 pub fn summary(record: &RunRecord, notes: &Notes<'_>) -> String {
     let mut out = String::new();
+    let rank = record.job.label();
     let mut say = |text: String| {
         out.push_str("gpuwatch: ");
+        out.push_str(&rank);
         out.push_str(&clean(&text));
         out.push('\n');
     };

@@ -10,11 +10,13 @@ use crate::act::{Commands, command};
 use crate::judge;
 use crate::model::{
     ActSettings, Action, Event, FindingState, Logged, OwnProcesses, Programs, ProgressState,
-    RunRecord, Stamp,
+    RunRecord, Seat, Stamp,
 };
 use crate::observe::ProcFs;
+use crate::plan::seat;
 use crate::report::text::clean;
 use crate::sys::fault;
+use crate::sys::process::stat_field;
 use crate::tell::{Channels, Edges, Happening, Inlet, Outbox, RunFacts, Teller};
 
 use super::clock::RunClock;
@@ -48,6 +50,7 @@ pub fn start_teller(
         report: Box::new(move |event| events.event(stamps.now(), event)),
         programs: Arc::new(Commands::new(own.clone())),
         outbox: Outbox::at_home(),
+        seat: our_seat(),
     };
     match Teller::start(channels, RunFacts::from(record), edges) {
         Ok(teller) => Some(teller),
@@ -58,6 +61,15 @@ pub fn start_teller(
             None
         }
     }
+}
+
+/// Our rank among those of its job. What no variable names ranks have in common is the process
+/// that started them.
+fn our_seat() -> Option<Seat> {
+    let parent = std::os::unix::process::parent_id();
+    let started = stat_field(parent, 22).unwrap_or_default();
+    let parent = format!("{parent} {started}");
+    seat(&|name| std::env::var(name).ok(), &parent)
 }
 
 /// Whom findings are handed to.

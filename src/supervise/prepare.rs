@@ -11,7 +11,7 @@ use crate::launch::streams::Streams;
 use crate::model::{Action, EndSettings, Leftovers, Switch, TellSettings, duration_text};
 use crate::plan::env::{self, Chosen, EnvChange, EnvInputs, RecordPaths};
 use crate::plan::profile::Metrics;
-use crate::plan::{argv, run_name};
+use crate::plan::{argv, job_ids, run_name};
 use crate::record::{RecordError, RunDir, root_for_writing, run_dir, run_id};
 use crate::report::text::clean;
 use crate::serve::{Listener, Outlets};
@@ -271,8 +271,9 @@ impl Prepared {
             .chain(&metrics)
             .map(String::as_str)
             .collect();
+        let rank = job_ids(&|name| std::env::var(name).ok()).label();
         (!self.request.quiet && !said.is_empty())
-            .then(|| format!("gpuwatch: {}\n", clean(&said.join("; "))))
+            .then(|| format!("gpuwatch: {rank}{}\n", clean(&said.join("; "))))
     }
 
     /// The command doesn't run: no record stays.

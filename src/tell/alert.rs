@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::model::{Exit, GpuInfo, Outcome, ProgressState, RunRecord, Severity, Verdict};
+use crate::model::{Exit, GpuInfo, JobIds, Outcome, ProgressState, RunRecord, Severity, Verdict};
 
 /// The run that alerts are about.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -22,6 +22,9 @@ pub struct RunFacts {
     pub host: Option<String>,
     /// The watched GPUs.
     pub gpus: Vec<GpuInfo>,
+    /// Which part of a job it is.
+    #[serde(default)]
+    pub job: JobIds,
 }
 
 impl From<&RunRecord> for RunFacts {
@@ -33,6 +36,7 @@ impl From<&RunRecord> for RunFacts {
             user: record.user.clone(),
             host: record.host.clone(),
             gpus: record.gpus.clone(),
+            job: record.job.clone(),
         }
     }
 }
@@ -144,6 +148,33 @@ pub struct Brief {
     pub severity: Severity,
 }
 
+/// What one rank of the job on this machine says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RankNote {
+    /// Its global rank.
+    pub rank: u32,
+    /// Its run's id.
+    pub run: String,
+    /// What holds there; None: the rank has ended.
+    pub finding: Option<String>,
+    /// The finding's cause, or its end's.
+    pub cause: Option<String>,
+    /// When that began, in the `elapsed_s` of the run that tells.
+    pub since_s: Option<f64>,
+    /// How it ended, if it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<Exit>,
+}
+
+/// What an alert says of the ranks beside its own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OfRanks {
+    /// The rank that stands out: cause, evidence, advice and stacks are its.
+    pub rank: Option<u32>,
+    /// Every rank of the job on this machine that has something to say, that one first.
+    pub ranks: Vec<RankNote>,
+}
+
 /// One alert.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Alert {
@@ -167,6 +198,9 @@ pub struct Alert {
     pub others: Vec<Brief>,
     /// How many others came; more than `others` has, if they were many.
     pub more: u32,
+    /// Of a job's ranks.
+    #[serde(default)]
+    pub of_ranks: OfRanks,
 }
 
 impl Alert {

@@ -5,7 +5,7 @@ use serde_json::Map;
 
 use crate::model::Severity;
 
-use super::alert::{About, Alert, Finding, Progress, RunFacts, State};
+use super::alert::{About, Alert, Finding, OfRanks, Progress, RunFacts, State};
 use super::cut::{Budget, cut};
 use super::text;
 use super::words::Tongue;
@@ -87,5 +87,6 @@ pub fn test_alert(time: String) -> Alert {
         times: 1,
         others: Vec::new(),
         more: 0,
+        of_ranks: OfRanks::default(),
     }
 }

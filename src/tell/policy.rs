@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::model::{Event, FindingState, ProgressState, Repeat, Severity, Stamp, TellSettings};
 
-use super::alert::{About, Alert, End, Finding, Progress, State};
+use super::alert::{About, Alert, End, Finding, OfRanks, Progress, State};
 
 mod gate;
 mod routes;
@@ -59,6 +59,13 @@ pub enum Happening {
         /// A few lines.
         stacks: Vec<String>,
     },
+    /// What the ranks of the job say now, by the subject of an alert.
+    Ranks(BTreeMap<String, OfRanks>),
+    /// Others of the job spoke until now: who was told of what, which is all that is known to
+    /// hold.
+    TakenOver(Vec<Inherited>),
+    /// Others of the job go on, and will say how it ended: what waits is told, and nothing after.
+    Left,
     /// The run ended. Nothing is told after it.
     Ended(End),
     /// Time passed.
@@ -95,6 +102,17 @@ impl Happening {
             awaits_evidence,
         })
     }
+}
+
+/// A finding of which others of the job have told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inherited {
+    /// As they told it.
+    pub finding: Finding,
+    /// How serious.
+    pub severity: Severity,
+    /// Which channels know.
+    pub told: Vec<String>,
 }
 
 /// One alert for some channels.
@@ -177,6 +195,7 @@ pub struct Policy {
     gate: Gate,
     progress: ProgressState,
     moved_s: Option<f64>,
+    ranks: BTreeMap<String, OfRanks>,
     over: bool,
 }
 
@@ -191,6 +210,7 @@ impl Policy {
             gate: Gate::default(),
             progress: ProgressState::default(),
             moved_s: None,
+            ranks: BTreeMap::new(),
             over: false,
         }
     }
@@ -224,6 +244,9 @@ impl Policy {
                     open.evidence_s = None;
                 }
             }
+            Happening::Ranks(ranks) => self.ranks = ranks,
+            Happening::TakenOver(known) => self.taken_over(at.elapsed_s, known),
+            Happening::Left => return self.left(at),
             Happening::Ended(end) => return self.ended(at, end),
             Happening::Tick => {}
         }
@@ -242,6 +265,17 @@ impl Policy {
         });
         let due = open.chain([self.gate.due_s()]).flatten();
         due.min_by(f64::total_cmp)
+    }
+
+    /// What channels were told that holds.
+    pub fn known(&self) -> Vec<Inherited> {
+        let told = self.open.values().filter(|open| !open.told.is_empty());
+        told.map(|open| Inherited {
+            finding: open.finding.clone(),
+            severity: open.severity,
+            told: open.told.clone(),
+        })
+        .collect()
     }
 
     /// A finding was raised, or its facts changed.
@@ -265,6 +299,22 @@ impl Policy {
             finding,
         };
         self.open.insert(open.finding.name.clone(), open);
+    }
+
+    /// From now on we speak for the job, or no longer.
+    fn taken_over(&mut self, now_s: f64, known: Vec<Inherited>) {
+        self.open.clear();
+        for Inherited {
+            finding,
+            severity,
+            told,
+        } in known
+        {
+            self.holds(now_s, finding.clone(), severity, false);
+            if let Some(open) = self.open.get_mut(&finding.name) {
+                open.told = told;
+            }
+        }
     }
 
     /// The end of a finding is told to those who know of it; for others there is nothing to
@@ -337,7 +387,7 @@ impl Policy {
         let age_s = self
             .moved_s
             .map(|moved_s| (at.elapsed_s - moved_s).max(0.0));
-        Alert {
+        let mut alert = Alert {
             about,
             state,
             severity,
@@ -348,13 +398,24 @@ impl Policy {
             times: 1,
             others: Vec::new(),
             more: 0,
+            of_ranks: OfRanks::default(),
+        };
+        if let Some(ranks) = self.ranks.get(alert.subject()) {
+            alert.of_ranks.clone_from(ranks);
         }
+        alert
     }
 
-    fn ended(&mut self, at: &Stamp, end: End) -> Vec<Send> {
+    fn left(&mut self, at: &Stamp) -> Vec<Send> {
         self.over = true;
         let due = self.what_is_due(at, true);
         let mut all = self.gate.last(due);
+        all.retain(|send| !send.to.is_empty());
+        all
+    }
+
+    fn ended(&mut self, at: &Stamp, end: End) -> Vec<Send> {
+        let mut all = self.left(at);
         let severity = if end.is_well() {
             Severity::Note
         } else {
@@ -362,8 +423,7 @@ impl Policy {
         };
         let to = self.routes.of_end(end.is_well());
         let alert = self.alert(at, About::Finished(end), State::Raised, severity);
-        all.push(Send { to, alert });
-        all.retain(|send| !send.to.is_empty());
+        all.extend((!to.is_empty()).then_some(Send { to, alert }));
         all
     }
 }

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep_until};
 
-use crate::model::{AlertState, Event, Programs, Stamp};
+use crate::model::{AlertState, Event, Programs, Seat, Stamp};
 
 use super::alert::RunFacts;
 use super::channel::Channels;
@@ -22,6 +22,7 @@ use super::http::Http;
 use super::letter::Letter;
 use super::outbox::Outbox;
 use super::policy::{Happening, Policy, Send as Outgoing};
+use super::speaker::Speaker;
 use super::worker::{Fate, Shared, Worker};
 
 /// Happenings that may wait for the policy.
@@ -42,6 +43,8 @@ pub struct Edges {
     pub programs: Arc<dyn Programs>,
     /// Where what can't be sent is kept.
     pub outbox: Option<Outbox>,
+    /// Our rank among those of a job, which tell together.
+    pub seat: Option<Seat>,
 }
 
 /// What became of all alerts.
@@ -226,7 +229,8 @@ impl Desk {
     }
 
     async fn listen(mut self, channels: Channels, edges: Edges) {
-        let mut policy = Policy::new(&channels.settings, channels.desktop);
+        let policy = Policy::new(&channels.settings, channels.desktop);
+        let mut speaker = Speaker::new(policy, edges.seat, &self.run.id, &(edges.clock)()).await;
         let tongue = channels.tongue;
         let report: Rc<dyn Fn(Event)> = Rc::new(edges.report);
         let shared = self.shared(&report, edges.programs, edges.outbox);
@@ -242,10 +246,11 @@ impl Desk {
             workers.push(tokio::task::spawn_local(Rc::clone(&worker).run(inbox)));
             queues.push((worker, queue));
         }
-        while let Some(word) = self.next(&policy, &edges.clock).await {
+        while let Some(word) = self.next(&speaker, &edges.clock).await {
             match word {
                 Word::Happened(happening) => {
-                    for outgoing in policy.handle(&(edges.clock)(), happening) {
+                    let at = (edges.clock)();
+                    for outgoing in speaker.handle(&at, happening).await {
                         let letter = Letter::new(outgoing.alert.clone(), self.run.clone(), tongue);
                         hand_out(&outgoing, &letter, &queues);
                     }
@@ -269,8 +274,8 @@ impl Desk {
 
     /// What comes next; `None` when the run has ended and all that was handed over before is
     /// heard.
-    async fn next(&mut self, policy: &Policy, clock: &dyn Fn() -> Stamp) -> Option<Word> {
-        let due = policy.due_s().map_or_else(far_away, |due_s| {
+    async fn next(&mut self, speaker: &Speaker, clock: &dyn Fn() -> Stamp) -> Option<Word> {
+        let due = speaker.due_s().map_or_else(far_away, |due_s| {
             let left_s = (due_s - clock().elapsed_s).clamp(0.0, 3600.0);
             Instant::now() + Duration::from_secs_f64(left_s)
         });

@@ -8,9 +8,9 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::model::units::seconds_text;
-use crate::model::{Exit, GpuInfo};
+use crate::model::{Exit, GpuInfo, Outcome};
 
-use super::alert::{About, Alert, Brief, End, Finding, Progress, RunFacts, State};
+use super::alert::{About, Alert, Brief, End, Finding, Progress, RankNote, RunFacts, State};
 use super::cut::{Budget, cut};
 use super::words::{Tongue, Words, fill};
 
@@ -29,10 +29,14 @@ pub fn title(alert: &Alert, run: &RunFacts, tongue: Tongue) -> String {
         About::Finished(end) => ending(end, words),
         About::Test => words.test.to_owned(),
         About::Finding(finding) => {
+            let name = match alert.of_ranks.rank {
+                Some(rank) => fill(words.of_rank, &[&finding.name, &rank.to_string()]),
+                None => finding.name.clone(),
+            };
             let name = match alert.state {
-                State::Raised => finding.name.clone(),
-                State::Reminded => fill(words.still, &[&finding.name]),
-                State::Cleared => fill(words.over, &[&finding.name]),
+                State::Raised => name,
+                State::Reminded => fill(words.still, &[&name]),
+                State::Cleared => fill(words.over, &[&name]),
             };
             match alert.more {
                 0 => name,
@@ -73,6 +77,9 @@ pub fn body(alert: &Alert, run: &RunFacts, tongue: Tongue) -> String {
             }
         }
     }
+    if !alert.of_ranks.ranks.is_empty() {
+        say(words.ranks, &[&ranks(&alert.of_ranks.ranks, words)]);
+    }
     if let Some(progress) = progress(&alert.progress, words) {
         say(words.progress, &[&progress]);
     }
@@ -104,6 +111,29 @@ pub fn body(alert: &Alert, run: &RunFacts, tongue: Tongue) -> String {
     lines.join("\n")
 }
 
+/// `1 stalled (asleep), 0 stalled (spin), 2 failed (exit code 7)`
+fn ranks(notes: &[RankNote], words: &Words) -> String {
+    let one = |note: &RankNote| {
+        let what = match (&note.finding, note.exit) {
+            (Some(finding), _) => finding.clone(),
+            (None, Some(exit)) => {
+                how(exit, words).unwrap_or_else(|| words.outcome(Outcome::Ok).to_owned())
+            }
+            (None, None) => words.outcome(Outcome::Lost).to_owned(),
+        };
+        match &note.cause {
+            Some(cause) => format!("{} {what} ({cause})", note.rank),
+            None => format!("{} {what}", note.rank),
+        }
+    };
+    let shown: Vec<String> = notes.iter().take(NUMBERS).map(one).collect();
+    let shown = shown.join(", ");
+    match notes.len().saturating_sub(NUMBERS) {
+        0 => shown,
+        more => fill(words.and_more, &[&shown, &more.to_string()]),
+    }
+}
+
 fn advice(alert: &Alert) -> Option<&str> {
     match &alert.about {
         About::Finding(finding) if alert.state != State::Cleared => finding.advice.as_deref(),
@@ -127,18 +157,27 @@ fn headline(alert: &Alert, finding: &Finding, words: &Words) -> String {
 fn ending(end: &End, words: &Words) -> String {
     let outcome = end.verdict.outcome;
     let outcome = outcome.map_or("", |outcome| words.outcome(outcome));
-    let how = match end.exit {
+    match how(end.exit, words) {
+        Some(how) => format!("{outcome} ({how})").trim_start().to_owned(),
+        None => outcome.to_owned(),
+    }
+}
+
+/// `exit code 1`, `SIGKILL`; nothing for success.
+fn how(exit: Exit, words: &Words) -> Option<String> {
+    match exit {
         Exit {
             signal: Some(number),
             ..
-        } => Signal::try_from(number)
-            .map_or_else(|_| format!("signal {number}"), |s| s.as_str().to_owned()),
+        } => Some(
+            Signal::try_from(number)
+                .map_or_else(|_| format!("signal {number}"), |s| s.as_str().to_owned()),
+        ),
         Exit {
             code: Some(code), ..
-        } if code != 0 => fill(words.exit_code, &[&code.to_string()]),
-        _ => return outcome.to_owned(),
-    };
-    format!("{outcome} ({how})").trim_start().to_owned()
+        } if code != 0 => Some(fill(words.exit_code, &[&code.to_string()])),
+        _ => None,
+    }
 }
 
 /// `epoch 3/10, step 512/1000, 51.2 %, 12m 05s left, 10.0 s ago`
@@ -213,7 +252,7 @@ fn place(run: &RunFacts) -> String {
     };
     let gpus: Vec<String> = run.gpus.iter().map(GpuInfo::label).collect();
     let gpus = (!gpus.is_empty()).then(|| format!("GPU {}", gpus.join(", ")));
-    let parts = [Some(run.id.clone()), who, gpus];
+    let parts = [Some(run.id.clone()), who, run.job.text(), gpus];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
@@ -247,7 +286,8 @@ pub(super) mod samples {
     use serde_json::json;
 
     use super::*;
-    use crate::model::{Outcome, Severity, Verdict};
+    use crate::model::{JobIds, Severity, Verdict};
+    use crate::tell::alert::OfRanks;
 
     /// A run.
     pub fn run() -> RunFacts {
@@ -261,6 +301,7 @@ pub(super) mod samples {
                 index: 1,
                 ..GpuInfo::default()
             }],
+            job: JobIds::default(),
         }
     }
 
@@ -292,6 +333,7 @@ pub(super) mod samples {
             times: 1,
             others: Vec::new(),
             more: 0,
+            of_ranks: OfRanks::default(),
         }
     }
 

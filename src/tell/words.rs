@@ -52,6 +52,10 @@ pub struct Words {
     pub holds: &'static str,
     /// A finding that is over, and how long it had held.
     pub lasted: &'static str,
+    /// A finding and the rank that stands out.
+    pub of_rank: &'static str,
+    /// Before what each rank says.
+    pub ranks: &'static str,
     /// What caused it.
     pub cause: &'static str,
     /// Before progress.
@@ -126,6 +130,8 @@ const ENGLISH: Words = Words {
     and_more: "{} and {} more",
     holds: "{}: {} for {}",
     lasted: "{} is over; it lasted {}",
+    of_rank: "{} (rank {})",
+    ranks: "ranks: {}",
     cause: "cause: {}",
     progress: "last progress: {}",
     ago: "{} ago",
@@ -163,6 +169,8 @@ const CHINESE: Words = Words {
     and_more: "{} 等，另有 {} 条",
     holds: "{}：{}，已持续 {}",
     lasted: "{} 已结束，持续了 {}",
+    of_rank: "{}（rank {}）",
+    ranks: "各 rank：{}",
     cause: "原因：{}",
     progress: "最后进度：{}",
     ago: "{} 前",

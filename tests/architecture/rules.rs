@@ -71,6 +71,7 @@ const PURE: &[&str] = &[
     "tell/cut",
     "tell/payload",
     "tell/policy",
+    "tell/ranks",
     "tell/text",
     "tell/words",
     "supervise/state",

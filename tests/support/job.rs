@@ -39,6 +39,11 @@ impl Sandbox {
         self.folder.path().join("state/gpuwatch/runs")
     }
 
+    /// Where ranks of a job share what they found.
+    pub fn jobs(&self) -> PathBuf {
+        self.folder.path().join("jobs")
+    }
+
     /// The only record that was made.
     pub fn record(&self) -> Record {
         Record::only_one_in(&self.runs())
@@ -109,6 +114,7 @@ impl Sandbox {
             ("XDG_STATE_HOME", root.join("state").into()),
             ("XDG_CONFIG_HOME", root.join("home/.config").into()),
             ("GPUWATCH_CLAIMS", root.join("claims").into()),
+            ("GPUWATCH_JOBS", self.jobs().into()),
             ("GPUWATCH_NVML_LIBRARY", root.join("no-driver.so").into()),
             ("LANG", "C.UTF-8".into()),
             ("TERM", "xterm".into()),

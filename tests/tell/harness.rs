@@ -60,7 +60,7 @@ pub fn run_facts() -> RunFacts {
         argv: vec!["python".into(), "train.py".into()],
         user: Some("ana".into()),
         host: Some("gpu-01".into()),
-        gpus: Vec::new(),
+        ..RunFacts::default()
     }
 }
 
@@ -89,6 +89,7 @@ impl Run {
             report: Box::new(move |event| seen.lock().unwrap().push(event)),
             programs: Arc::new(Commands::default()),
             outbox: Some(Outbox::at(&folder.path().join("outbox"))),
+            seat: None,
         };
         let channels = Channels::open(settings).unwrap();
         Self {
