@@ -13,6 +13,7 @@ mod layers;
 mod output;
 mod parse;
 mod profile;
+mod ps;
 mod replay;
 mod run;
 mod runs;
@@ -55,6 +56,8 @@ enum Command {
     Export(export::ExportArgs),
     /// Judge records again: which findings they give
     Replay(replay::ReplayArgs),
+    /// Your runs in progress on this machine
+    Ps(ps::PsArgs),
     /// Try the channels of alerts, and send what could not be sent
     Alert(alert::AlertArgs),
     /// What progress is read off this output
@@ -90,6 +93,7 @@ pub fn main() -> ExitCode {
             Command::Show(args) => show::run(&args),
             Command::Export(args) => export::run(&args),
             Command::Replay(args) => replay::run(&args),
+            Command::Ps(args) => ps::run(&args),
             Command::Alert(args) => alert::run(&args),
             Command::Parse(args) => parse::run(&args),
             Command::Profile(args) => profile::run(&args),

@@ -14,6 +14,7 @@ pub mod id;
 pub mod index;
 pub mod list;
 pub mod load;
+pub mod now;
 pub mod output_log;
 mod python_hook;
 pub mod replay;

@@ -5,6 +5,7 @@
 
 pub mod gates;
 pub mod github;
+pub mod ps;
 pub mod runs;
 pub mod show;
 pub mod summary;

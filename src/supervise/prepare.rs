@@ -360,6 +360,8 @@ fn plan_text(
         )
     });
     let scraped = metrics::planned(&request.settings.metrics);
+    let gates = request.settings.gates.iter();
+    let gates = gates.map(|gate| format!("end: exit code 3 if {}", clean(&gate.text)));
     let end = ending(&request.settings.end).map(|text| format!("end: {text}"));
     let mut lines: Vec<String> = [command]
         .into_iter()
@@ -368,6 +370,7 @@ fn plan_text(
         .chain(set)
         .chain(scraped)
         .chain(end)
+        .chain(gates)
         .collect();
     lines.push(String::new());
     lines.join("\n")

@@ -4,6 +4,7 @@
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
 use crate::model::RunRecord;
@@ -49,7 +50,12 @@ impl Runner {
             return Ok(());
         };
         let page = github::step_summary(record, findings, tail);
-        let open = OpenOptions::new().append(true).create(true).open(path);
+        // A pipe that nobody reads would hold us up.
+        let open = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(path);
         open.and_then(|mut file| file.write_all(page.as_bytes()))
             .map_err(|error| {
                 let path = clean(&path.to_string_lossy());
