@@ -3,6 +3,7 @@
 //! Owns parsing of the command line, its errors and exit codes. Nothing imports it.
 
 mod alert;
+mod compare;
 mod errors;
 mod gpu_args;
 mod gpus;
@@ -12,11 +13,14 @@ mod output;
 mod parse;
 mod profile;
 mod replay;
+mod report;
 mod run;
 mod runs;
 mod settings;
 mod show;
+mod span;
 mod trust;
+mod waste;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -47,6 +51,12 @@ enum Command {
     Runs(runs::RunsArgs),
     /// One run: what happened
     Show(show::ShowArgs),
+    /// One run as an HTML page with plots
+    Report(report::ReportArgs),
+    /// Two runs side by side
+    Compare(compare::CompareArgs),
+    /// What GPUs were used for: hours active, held idle, stalled, lost
+    Waste(waste::WasteArgs),
     /// Judge records again: which findings they give
     Replay(replay::ReplayArgs),
     /// Try the channels of alerts, and send what could not be sent
@@ -81,6 +91,9 @@ pub fn main() -> ExitCode {
             Command::Gpus(args) => gpus::run(&args),
             Command::Runs(args) => runs::run(&args),
             Command::Show(args) => show::run(&args),
+            Command::Report(args) => report::run(&args),
+            Command::Compare(args) => compare::run(&args),
+            Command::Waste(args) => waste::run(&args),
             Command::Replay(args) => replay::run(&args),
             Command::Alert(args) => alert::run(&args),
             Command::Parse(args) => parse::run(&args),

@@ -1,6 +1,6 @@
 //! `gpuwatch show`: one run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -35,7 +35,7 @@ struct Document<'a> {
 
 /// Runs the command: 0, or 1 where there is no such run or it can't be read.
 pub fn run(args: &ShowArgs) -> ExitCode {
-    let run = match lookup(args) {
+    let run = match lookup(&args.run, args.dir.as_deref()) {
         Ok(run) => run,
         Err(e) => return complain(&e),
     };
@@ -51,11 +51,12 @@ pub fn run(args: &ShowArgs) -> ExitCode {
     }
 }
 
-fn lookup(args: &ShowArgs) -> Result<Run, RecordError> {
+/// The run that a person means.
+pub fn lookup(what: &str, dir: Option<&Path>) -> Result<Run, RecordError> {
     // A directory is found whatever becomes of the place for records.
-    let root = match root_for_reading(args.dir.as_deref()) {
-        Err(_) if args.run.contains('/') => None,
+    let root = match root_for_reading(dir) {
+        Err(_) if what.contains('/') => None,
         other => other?,
     };
-    load(&find(root.as_deref(), &args.run)?)
+    load(&find(root.as_deref(), what)?)
 }

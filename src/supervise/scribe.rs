@@ -13,7 +13,7 @@ use crate::model::{
 };
 use crate::record::{
     EventWriter, FindingFold, IndexEntry, OutputLog, RecordError, RunDir, SampleWriter, Sequencer,
-    SummaryBuilder, index, rounded,
+    SummaryBuilder, UsageBuilder, index, rounded,
 };
 use crate::report::{Kept, Leftover, Notes, summary};
 use crate::sys::defect::{caught, sentence};
@@ -38,6 +38,7 @@ pub struct Scribe {
     record: RunRecord,
     files: Option<Files>,
     summary: SummaryBuilder,
+    usage: UsageBuilder,
     findings: FindingFold,
     problems: Vec<String>,
     /// Bytes of output: relayed until the last sample, and kept or said to be lost.
@@ -93,6 +94,7 @@ impl Scribe {
             record,
             files: None,
             summary: SummaryBuilder::default(),
+            usage: UsageBuilder::default(),
             findings: FindingFold::default(),
             problems,
             relayed: 0,
@@ -194,6 +196,7 @@ impl Scribe {
         self.judged.clone_from(&sample.stamp);
         self.relayed = sample.out_bytes;
         self.summary.absorb(&sample);
+        self.usage.absorb(&sample, self.findings.list());
         self.write("samples.csv", |files| files.samples.append(&sample));
         self.alarm
             .progress(&sample.progress, sample.stamp.elapsed_s);
@@ -446,7 +449,9 @@ impl Scribe {
         let Some(root) = dir.path().parent() else {
             return;
         };
-        let entry = IndexEntry::new(&self.record, self.findings.names(), dir.path());
+        let mut entry = IndexEntry::new(&self.record, self.findings.names(), dir.path());
+        let (gpus, duration) = (&self.record.gpus, self.record.summary.duration_s);
+        entry.usage = Some(self.usage.finish(gpus, self.findings.list(), duration));
         match index::append(root, &entry) {
             Ok(None) => {}
             Ok(Some(aside)) => self.problem(format!(
