@@ -166,14 +166,16 @@ const KINDS: [&str; 7] = [
 ];
 
 /// Holds what `waste` says against a calculation that shares nothing with it.
-fn agree(sandbox: &Sandbox) -> Value {
+fn agree(sandbox: &Sandbox, runs: &Path) -> Value {
     let script = script("waste_by_csv.py");
-    let runs = sandbox.runs();
     let counted = sandbox
         .direct(&[python(), &script, runs.to_str().unwrap()])
         .run();
     let counted: Value = serde_json::from_slice(&counted.assert_ok().out).unwrap();
-    let said = answer(sandbox, &["waste", "--json"]);
+    let said = answer(
+        sandbox,
+        &["waste", "--json", "--dir", runs.to_str().unwrap()],
+    );
     let reserved = counted["reserved_s"].as_f64().unwrap();
     for kind in KINDS {
         let (theirs, ours) = (
@@ -190,8 +192,8 @@ fn agree(sandbox: &Sandbox) -> Value {
 }
 
 /// A run by hand: a stall, readings that are missing, a gap, a first GPU alone.
-fn by_hand(sandbox: &Sandbox) {
-    let folder = sandbox.runs().join("20261130-091502-hand-0001");
+fn by_hand(runs: &Path) {
+    let folder = runs.join("20261130-091502-hand-0001");
     std::fs::create_dir_all(&folder).unwrap();
     let example = |name: &str| {
         std::fs::read_to_string(in_package(&format!("tests/example-run/{name}"))).unwrap()
@@ -238,7 +240,7 @@ fn waste_is_what_the_samples_say() {
             .code(),
         Some(3)
     );
-    let said = agree(&sandbox);
+    let said = agree(&sandbox, &sandbox.runs());
     for kind in ["active_s", "held_s", "unused_s", "lost_s"] {
         assert!(
             said["total"][kind].as_f64().unwrap() > 0.0,
@@ -253,7 +255,7 @@ fn waste_is_what_the_samples_say() {
     let lines = std::fs::read_to_string(&index).unwrap();
     assert_eq!(lines.matches("\"reserved_s\":").count(), 4, "{lines}");
     std::fs::remove_file(&index).unwrap();
-    let read = agree(&sandbox)["total"].clone();
+    let read = agree(&sandbox, &sandbox.runs())["total"].clone();
     for kind in KINDS {
         let (a, b) = (
             indexed[kind].as_f64().unwrap(),
@@ -265,25 +267,39 @@ fn waste_is_what_the_samples_say() {
         );
     }
 
-    by_hand(&sandbox);
-    let said = agree(&sandbox);
-    assert_eq!(
-        said["groups"][0]["key"], "by hand",
-        "the most wasted comes first"
-    );
-    assert_eq!(said["groups"][0]["stalled_s"], 441.0);
     let by_gpu = answer(
         &sandbox,
         &["waste", "--json", "--by", "gpu", "--since", "1d"],
     );
-    assert_eq!(
-        by_gpu["total"]["runs"], 2,
-        "the one by hand is old, or of another day"
-    );
+    assert_eq!(by_gpu["total"], read);
     assert_eq!(by_gpu["groups"].as_array().unwrap().len(), 2);
-    let table = ask(&sandbox, &["waste", "--by", "command"]);
-    let first = table.assert_ok().out().lines().nth(1).unwrap().to_owned();
-    assert!(first.starts_with("python train.py --epochs 2"), "{first}");
+}
+
+#[test]
+fn missing_readings_and_stalls_are_neither_idle_nor_active() {
+    let sandbox = Sandbox::new();
+    // Not in the sandbox, which would judge it again.
+    let folder = tempfile::tempdir().unwrap();
+    let runs = folder.path();
+    by_hand(runs);
+    let said = agree(&sandbox, runs);
+    assert_eq!(said["groups"][0]["key"], "by hand");
+    assert_eq!(said["groups"][0]["stalled_s"], 441.0);
+    let dir = runs.to_str().unwrap();
+    let table = ask(&sandbox, &["waste", "--by", "command", "--dir", dir]);
+    let out = table.assert_ok().out();
+    let rows: Vec<&str> = out.lines().map(str::trim_end).collect();
+    assert!(
+        rows[0].starts_with("COMMAND") && rows[0].ends_with("WASTED"),
+        "{out}"
+    );
+    assert!(
+        rows[1].starts_with("python train.py --epochs 2     1    0.28 h"),
+        "{out}"
+    );
+    let old = ask(&sandbox, &["waste", "--since", "1h", "--dir", dir]);
+    assert_eq!((old.status.code(), old.out().as_str()), (Some(0), ""));
+    assert!(old.err().contains("no such run had a GPU"), "{}", old.err());
 }
 
 #[test]

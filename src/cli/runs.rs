@@ -109,7 +109,7 @@ struct Document<'a> {
 }
 
 #[derive(Serialize)]
-struct Counts<'a> {
+struct Tally<'a> {
     schema: u32,
     count_by: CountBy,
     counts: &'a [Count],
@@ -123,7 +123,7 @@ fn count_runs(args: &RunsArgs, by: CountBy) -> ExitCode {
     listing.unreadable.iter().for_each(note);
     let counts = count(&listing.runs, by);
     if args.json {
-        return print_json(&Counts {
+        return print_json(&Tally {
             schema: 1,
             count_by: by,
             counts: &counts,

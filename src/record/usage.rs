@@ -301,7 +301,10 @@ mod tests {
             }
         );
         let sooner = builder.finish(&gpus, &found, Some(116.0));
-        assert_eq!((sooner[0].spent.reserved_s, sooner[0].spent.held_s), (116.0, 7.0));
+        assert_eq!(
+            (sooner[0].spent.reserved_s, sooner[0].spent.held_s),
+            (116.0, 7.0)
+        );
         let never = UsageBuilder::default().finish(&gpus, &[], Some(9.0));
         assert_eq!(
             (never[0].spent.reserved_s, never[0].spent.unknown_s),

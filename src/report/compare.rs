@@ -141,84 +141,62 @@ pub fn compare(a: &Side, b: &Side) -> Comparison {
     }
 }
 
-fn measures(a: &Side, b: &Side) -> Vec<Measure> {
-    let percent = |x: f64| format!("{} %", short(x));
-    let watts = |x: f64| format!("{} W", short(x));
-    let rate = |x: f64| format!("{x:.2}/s");
-    let (first, second) = (&a.record.summary, &b.record.summary);
-    let measure = |name, unit, show, words, a: Option<f64>, b: Option<f64>| Measure {
-        name,
-        unit,
-        a,
-        b,
-        change_pct: a.zip(b).filter(|(a, _)| *a != 0.0).map(|(a, b)| {
-            let pct = (b - a) / a.abs() * 100.0;
-            (pct * 100.0).round() / 100.0
-        }),
-        show,
-        words,
+fn percent(x: f64) -> String {
+    format!("{} %", short(x))
+}
+
+fn watts(x: f64) -> String {
+    format!("{} W", short(x))
+}
+
+fn rate(x: f64) -> String {
+    format!("{x:.2}/s")
+}
+
+const LONGER: (&str, &str) = ("longer", "shorter");
+const FASTER: (&str, &str) = ("faster", "slower");
+const HIGHER: (&str, &str) = ("higher", "lower");
+const MORE: (&str, &str) = ("more", "less");
+
+fn measures(first: &Side, second: &Side) -> Vec<Measure> {
+    let measure = |name, unit, show: fn(f64) -> String, words, value: fn(&Side) -> Option<f64>| {
+        let (a, b) = (value(first), value(second));
+        let change = a.zip(b).filter(|(a, _)| *a != 0.0);
+        Measure {
+            name,
+            unit,
+            a,
+            b,
+            change_pct: change.map(|(a, b)| ((b - a) / a.abs() * 1e4).round() / 100.0),
+            show,
+            words,
+        }
     };
-    let longer = ("longer", "shorter");
-    let higher = ("higher", "lower");
-    let more = ("more", "less");
     vec![
-        measure(
-            "duration",
-            "s",
-            seconds_text,
-            longer,
-            first.duration_s,
-            second.duration_s,
-        ),
-        measure(
-            "epoch",
-            "s",
-            seconds_text,
-            longer,
-            a.pace.epoch_s(),
-            b.pace.epoch_s(),
-        ),
-        measure(
-            "step rate",
-            "steps/s",
-            rate,
-            ("faster", "slower"),
-            a.pace.rate(),
-            b.pace.rate(),
-        ),
-        measure(
-            "GPU use, mean",
-            "%",
-            percent,
-            higher,
-            first.gpu_util_pct_mean,
-            second.gpu_util_pct_mean,
-        ),
-        measure(
-            "GPU use, p95",
-            "%",
-            percent,
-            higher,
-            first.gpu_util_pct_p95,
-            second.gpu_util_pct_p95,
-        ),
-        measure(
-            "GPU memory, peak",
-            "MiB",
-            mib_text,
-            more,
-            first.job_mem_mib_max,
-            second.job_mem_mib_max,
-        ),
-        measure(
-            "power, mean",
-            "W",
-            watts,
-            more,
-            first.power_w_mean,
-            second.power_w_mean,
-        ),
-        measure("energy", "J", energy, more, first.energy_j, second.energy_j),
+        measure("duration", "s", seconds_text, LONGER, |side| {
+            side.record.summary.duration_s
+        }),
+        measure("epoch", "s", seconds_text, LONGER, |side| {
+            side.pace.epoch_s()
+        }),
+        measure("step rate", "steps/s", rate, FASTER, |side| {
+            side.pace.rate()
+        }),
+        measure("GPU use, mean", "%", percent, HIGHER, |side| {
+            side.record.summary.gpu_util_pct_mean
+        }),
+        measure("GPU use, p95", "%", percent, HIGHER, |side| {
+            side.record.summary.gpu_util_pct_p95
+        }),
+        measure("GPU memory, peak", "MiB", mib_text, MORE, |side| {
+            side.record.summary.job_mem_mib_max
+        }),
+        measure("power, mean", "W", watts, MORE, |side| {
+            side.record.summary.power_w_mean
+        }),
+        measure("energy", "J", energy, MORE, |side| {
+            side.record.summary.energy_j
+        }),
     ]
 }
 
@@ -330,7 +308,7 @@ impl Measure {
                 };
                 format!("{} % {word}", short(pct.abs()))
             }
-            (Some(a), Some(b), None) if a == b => "about the same".to_owned(),
+            (Some(_), Some(b), None) if b.abs() < f64::MIN_POSITIVE => "about the same".to_owned(),
             (Some(_), Some(_), None) => "up from 0".to_owned(),
             _ => "can't be compared".to_owned(),
         }

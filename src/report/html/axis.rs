@@ -84,6 +84,7 @@ pub fn value_text(x: f64) -> String {
         s if s >= 10.0 => 1,
         s if s >= 1.0 => 2,
         s if s >= 0.01 => 3,
+        s if s >= 0.001 => 4,
         _ => return format!("{x:.1e}"),
     };
     let text = format!("{x:.decimals$}");
@@ -100,12 +101,10 @@ mod tests {
 
     #[test]
     fn marks_are_round() {
-        assert_eq!(round_up(81.0), 100.0);
-        assert_eq!(round_up(0.23), 0.25);
-        assert_eq!(round_up(400.0), 500.0);
-        assert_eq!(round_up(f64::NAN), 1.0);
-        assert_eq!(time_step(31.4, 6.0), 10.0);
-        assert_eq!(time_step(604_800.0, 6.0), 172_800.0);
+        let rounded = [81.0, 0.23, 400.0, f64::NAN].map(|x| round_up(x).to_string());
+        assert_eq!(rounded, ["100", "0.25", "500", "1"]);
+        let steps = [31.4, 604_800.0].map(|span| time_step(span, 6.0).to_string());
+        assert_eq!(steps, ["10", "172800"]);
         assert_eq!(time_mark(5400.0, 1800.0), "1 h 30 m");
         assert_eq!(time_mark(0.5, 0.5), "0.5 s");
         assert_eq!(

@@ -62,7 +62,9 @@ fn extent(chart: &Chart<'_>) -> (f64, f64, f64) {
         0.0
     };
     let high = high.max(chart.at_least).max(low);
-    let step = round_up((high - low).max(f64::MIN_POSITIVE.max(low.abs() * 1e-9)) / 4.0);
+    // What hardly changes isn't blown up: the axis spans some percent of the value at least.
+    let span = (high - low).max(0.04 * high.abs());
+    let step = round_up(span / 4.0);
     let bottom = (low / step).floor() * step;
     let top = (high / step).ceil() * step;
     if top > bottom {

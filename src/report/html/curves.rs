@@ -44,18 +44,15 @@ impl Curve {
 
     fn add(&mut self, column: usize, value: Option<f64>) {
         let cell = &mut self.cells[column];
-        match value.filter(|x| x.is_finite()) {
-            Some(x) => {
-                let (low, high) = cell.range.unwrap_or((x, x));
-                cell.range = Some((low.min(x), high.max(x)));
-                self.sum += x;
-                self.n += 1;
-            }
-            None => {
-                cell.has_hole = true;
-                self.missing += 1;
-            }
-        }
+        let Some(x) = value.filter(|x| x.is_finite()) else {
+            cell.has_hole = true;
+            self.missing += 1;
+            return;
+        };
+        let (low, high) = cell.range.unwrap_or((x, x));
+        cell.range = Some((low.min(x), high.max(x)));
+        self.sum += x;
+        self.n += 1;
     }
 
     /// Mean of the readings.

@@ -25,14 +25,14 @@ pub fn word(record: &RunRecord) -> &'static str {
     standing(record.state, record.verdict.outcome)
 }
 
-/// `GPU 2, NVIDIA A100`
+/// `GPU 2 (NVIDIA A100)`
 pub fn gpu_title(gpu: &GpuInfo) -> String {
     let label = match gpu.instance {
         Some(_) => gpu.label(),
         None => format!("GPU {}", gpu.index),
     };
     match &gpu.name {
-        Some(name) => format!("{label}, {name}"),
+        Some(name) => format!("{label} ({name})"),
         None => label,
     }
 }
@@ -113,7 +113,7 @@ pub fn findings(html: &mut Html, page: &Page<'_>) {
     if page.findings.is_empty() {
         return;
     }
-    html.raw("<h2>Findings</h2><table class=stack><thead><tr><th>What<th>When<th>Evidence<th>Advice</thead><tbody>\n");
+    html.raw("<h2>Findings</h2><table class=\"stack found\"><thead><tr><th>What<th>When<th>Evidence<th>Advice</thead><tbody>\n");
     for finding in page.findings {
         html.raw("<tr><td><span class=\"");
         html.raw(severity(finding.severity))
@@ -155,28 +155,30 @@ fn evidence(finding: &FindingRecord) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
+/// The curves of a GPU and of the job, in their order, and their units.
+const OF_GPU: [(&str, &str); 6] = [
+    ("use", "%"),
+    ("use by the job", "%"),
+    ("memory", "GiB"),
+    ("memory of the job", "GiB"),
+    ("power", "W"),
+    ("temperature", "°C"),
+];
+const OF_JOB: [(&str, &str); 6] = [
+    ("Processors", "cores"),
+    ("Main memory", "GiB"),
+    ("Read", "MB/s"),
+    ("Written", "MB/s"),
+    ("Step rate", "steps/s"),
+    ("Loss", ""),
+];
+
 /// Every curve in numbers, for those who don't see the plots and for exact values.
 pub fn table_of_curves(html: &mut Html, page: &Page<'_>) {
     if page.curves.ticks == 0 {
         return;
     }
     html.raw("<h2>Readings in numbers</h2><div class=wide><table><thead><tr><th>Reading<th class=n>Least<th class=n>Mean<th class=n>Most<th class=n>Missing</thead><tbody>\n");
-    const OF_GPU: [(&str, &str); 6] = [
-        ("use", "%"),
-        ("use by the job", "%"),
-        ("memory", "GiB"),
-        ("memory of the job", "GiB"),
-        ("power", "W"),
-        ("temperature", "°C"),
-    ];
-    const OF_JOB: [(&str, &str); 6] = [
-        ("Processors", "cores"),
-        ("Main memory", "GiB"),
-        ("Read", "MB/s"),
-        ("Written", "MB/s"),
-        ("Step rate", "steps/s"),
-        ("Loss", ""),
-    ];
     let total = page.curves.ticks;
     for (label, curves) in &page.curves.gpus {
         for ((name, unit), curve) in OF_GPU.into_iter().zip(curves) {
@@ -235,7 +237,7 @@ pub fn command(html: &mut Html, page: &Page<'_>) {
     if record.env.is_empty() {
         return;
     }
-    html.raw("<h3>Environment that gpuwatch set</h3><table class=stack><thead><tr><th>Variable<th>Value<th>Why</thead><tbody>\n");
+    html.raw("<h3>Environment that gpuwatch set</h3><table class=\"stack three\"><thead><tr><th>Variable<th>Value<th>Why</thead><tbody>\n");
     for (name, setting) in &record.env {
         html.element("<tr><td><code>", name, "</code></td>");
         html.element("<td><code>", &setting.value, "</code></td>");

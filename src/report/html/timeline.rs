@@ -54,7 +54,7 @@ pub fn draw(html: &mut Html, page: &Page<'_>) {
 }
 
 fn label(html: &mut Html, text: &str, y: f64) {
-    html.raw("<text class=mark x=52 y=\"")
+    html.raw("<text class=mark x=57 y=\"")
         .text(&format!("{:.1}", y + 11.0))
         .raw("\">");
     html.text(text).raw("</text>");
