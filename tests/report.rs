@@ -215,8 +215,9 @@ fn by_hand(runs: &Path) {
             170..200 => ("60", "9000", "0"),
             _ => ("0", "9000", "0"),
         };
-        rows += &format!("2026-11-30T09:15:02.002+08:00,{second}.5,0,{util},{memory},{sm}\n");
-        rows += &format!("2026-11-30T09:15:02.002+08:00,{second}.5,1,0,0,\n");
+        let time = format!("2026-11-30T09:15:02.002+08:00,{second}.5");
+        rows += &[&time, ",0,", util, ",", memory, ",", sm, "\n"].concat();
+        rows += &[&time, ",1,0,0,\n"].concat();
     }
     std::fs::write(folder.join("samples.csv"), rows).unwrap();
     let finding = |state: &str, at: f64| {
