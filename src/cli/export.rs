@@ -60,7 +60,7 @@ impl From<io::Error> for Failed {
 
 /// Runs the command: 0, or 1 where there is no such run or it can't be read.
 pub fn run(args: &ExportArgs) -> ExitCode {
-    let run = match lookup(args.dir.as_deref(), &args.run) {
+    let run = match lookup(&args.run, args.dir.as_deref()) {
         Ok(run) => run,
         Err(error) => return complain(&error),
     };

@@ -3,6 +3,7 @@
 //! Owns parsing of the command line, its errors and exit codes. Nothing imports it.
 
 mod alert;
+mod compare;
 mod doctor;
 mod errors;
 mod export;
@@ -15,11 +16,14 @@ mod parse;
 mod profile;
 mod ps;
 mod replay;
+mod report;
 mod run;
 mod runs;
 mod settings;
 mod show;
+mod span;
 mod trust;
+mod waste;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -54,6 +58,12 @@ enum Command {
     Show(show::ShowArgs),
     /// Write a record for other programs: as it was sampled, as lines of JSON, or as metrics
     Export(export::ExportArgs),
+    /// One run as an HTML page with plots
+    Report(report::ReportArgs),
+    /// Two runs side by side
+    Compare(compare::CompareArgs),
+    /// What GPUs were used for: hours active, held idle, stalled, lost
+    Waste(waste::WasteArgs),
     /// Judge records again: which findings they give
     Replay(replay::ReplayArgs),
     /// Your runs in progress on this machine
@@ -92,6 +102,9 @@ pub fn main() -> ExitCode {
             Command::Runs(args) => runs::run(&args),
             Command::Show(args) => show::run(&args),
             Command::Export(args) => export::run(&args),
+            Command::Report(args) => report::run(&args),
+            Command::Compare(args) => compare::run(&args),
+            Command::Waste(args) => waste::run(&args),
             Command::Replay(args) => replay::run(&args),
             Command::Ps(args) => ps::run(&args),
             Command::Alert(args) => alert::run(&args),

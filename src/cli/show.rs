@@ -35,7 +35,7 @@ struct Document<'a> {
 
 /// Runs the command: 0, or 1 where there is no such run or it can't be read.
 pub fn run(args: &ShowArgs) -> ExitCode {
-    let run = match lookup(args.dir.as_deref(), &args.run) {
+    let run = match lookup(&args.run, args.dir.as_deref()) {
         Ok(run) => run,
         Err(e) => return complain(&e),
     };
@@ -52,7 +52,7 @@ pub fn run(args: &ShowArgs) -> ExitCode {
 }
 
 /// The run of this name in this directory of records.
-pub fn lookup(dir: Option<&Path>, run: &str) -> Result<Run, RecordError> {
+pub fn lookup(run: &str, dir: Option<&Path>) -> Result<Run, RecordError> {
     // A directory is found whatever becomes of the place for records.
     let root = match root_for_reading(dir) {
         Err(_) if run.contains('/') => None,

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::error::{CURE_READ, CURE_WRITE, RecordError};
 use super::files::{self, Lines, Locked};
 use super::tail::ReverseLines;
+use super::usage::GpuUsage;
 use crate::model::{Exit, Outcome, RunRecord, RunState, Summary};
 
 /// The file's name.
@@ -75,6 +76,10 @@ pub struct IndexEntry {
     /// The run in numbers.
     #[serde(default)]
     pub summary: Summary,
+    /// What each GPU was used for; absent where only the record tells (it was lost, still runs, or
+    /// was indexed by an older version).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Vec<GpuUsage>>,
     /// The run's directory.
     #[serde(default)]
     pub dir: String,
@@ -88,6 +93,12 @@ impl IndexEntry {
         let second = || start_in_id(&self.id)?.checked_mul(1000);
         let started = started.map(jiff::Timestamp::as_millisecond);
         (started.or_else(second), &self.id)
+    }
+
+    /// Its end in milliseconds; `None` while it runs, or where it can't be read.
+    pub fn ended_ms(&self) -> Option<i64> {
+        let ended: jiff::Timestamp = self.ended.as_ref()?.parse().ok()?;
+        Some(ended.as_millisecond())
     }
 
     /// The second of its start by the clock of its place, as its id tells it.
@@ -115,6 +126,7 @@ impl IndexEntry {
             gpus: record.gpus.iter().map(|gpu| gpu.index).collect(),
             findings,
             summary: record.summary.clone(),
+            usage: None,
             dir: dir.to_string_lossy().into_owned(),
         }
     }
@@ -266,6 +278,17 @@ mod tests {
         let read: Vec<_> = newest_first(root.path()).collect();
         assert_eq!((read[0].id.as_str(), read[1].id.as_str()), ("b", "a"));
         assert_eq!(read[0].dir, root.path().join("b").to_string_lossy());
+    }
+
+    #[test]
+    fn lines_of_an_older_version_are_read() {
+        let old = r#"{"id":"a","name":"t","started":"","state":"finished","findings":["oom"]}"#;
+        let read: IndexEntry = serde_json::from_str(old).unwrap();
+        assert_eq!((read.usage, read.findings), (None, vec!["oom".to_owned()]));
+        let mut new = entry("a");
+        new.usage = Some(vec![GpuUsage::default()]);
+        let line = serde_json::to_string(&new).unwrap();
+        assert_eq!(serde_json::from_str::<IndexEntry>(&line).unwrap(), new);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::findings::{FindingFold, FindingRecord};
 use super::run_dir::{LOCK, RUN_JSON};
 use super::samples::{SampleReader, last_tick};
 use super::summary::SummaryBuilder;
+use super::usage::{GpuUsage, UsageBuilder};
 use crate::model::{Event, Exit, Outcome, ProgressState, RunRecord, RunState, Stamp};
 
 /// A run as it stands now.
@@ -175,6 +176,25 @@ fn read_events(dir: &Path, problems: &mut Vec<RecordError>) -> Told {
         Ok(()) => {}
     }
     told
+}
+
+/// What each GPU of a run was used for, computed from its record.
+///
+/// # Errors
+/// What the system refused.
+pub fn usage_of(run: &Run) -> Result<Vec<GpuUsage>, RecordError> {
+    let mut builder = UsageBuilder::default();
+    match SampleReader::open(&run.dir, &run.record.gpus) {
+        Err(RecordError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+        Err(e) => return Err(e),
+        Ok(samples) => {
+            for sample in samples {
+                builder.absorb(&sample?, &run.findings);
+            }
+        }
+    }
+    let duration_s = run.record.summary.duration_s;
+    Ok(builder.finish(&run.record.gpus, &run.findings, duration_s))
 }
 
 fn summarize(run: &mut Run) -> Result<(), RecordError> {

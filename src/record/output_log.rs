@@ -306,6 +306,30 @@ pub fn parts(run_dir: &Path) -> Result<Vec<PathBuf>, RecordError> {
     list().map_err(RecordError::io("read", run_dir, CURE_READ))
 }
 
+/// The last bytes of a run's output, at most so many.
+///
+/// # Errors
+/// What the system refused.
+pub fn last_bytes(run_dir: &Path, limit: u64) -> Result<Vec<u8>, RecordError> {
+    let mut found: Vec<Vec<u8>> = Vec::new();
+    let mut left = limit;
+    for path in parts(run_dir)?.into_iter().rev() {
+        let read = || -> io::Result<Vec<u8>> {
+            let mut file = File::open(&path)?;
+            let from = file.metadata()?.len().saturating_sub(left);
+            file.seek(io::SeekFrom::Start(from))?;
+            let mut bytes = Vec::new();
+            file.take(left).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        let bytes = read().map_err(RecordError::io("read", &path, CURE_READ))?;
+        left -= bytes.len() as u64;
+        found.push(bytes);
+    }
+    found.reverse();
+    Ok(found.concat())
+}
+
 fn marker(n: u64) -> String {
     format!("\n[gpuwatch: {n} bytes left out here]\n")
 }

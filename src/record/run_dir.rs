@@ -114,6 +114,20 @@ impl RunDir {
     }
 }
 
+/// The page of `gpuwatch report` in a run's directory.
+pub const REPORT: &str = "report.html";
+
+/// Puts the page into a run's directory and gives its path.
+///
+/// # Errors
+/// What the system refused.
+pub fn write_report(run_dir: &Path, page: &[u8]) -> Result<PathBuf, RecordError> {
+    let path = run_dir.join(REPORT);
+    let cure = "give another place with -o";
+    files::replace(&path, page).map_err(RecordError::io("write", &path, cure))?;
+    Ok(path)
+}
+
 /// Removes a directory in which hardly anything was written yet.
 fn take_away(path: &Path) -> io::Result<()> {
     // What makes a start fail may be that there is no descriptor left to list it by.

@@ -12,7 +12,7 @@ use crate::model::{
 };
 use crate::record::{
     EventWriter, FindingFold, OutputLog, RecordError, RunDir, SampleWriter, Sequencer,
-    SummaryBuilder, rounded,
+    SummaryBuilder, UsageBuilder, rounded,
 };
 use crate::sys::defect::{caught, sentence};
 use crate::sys::fault;
@@ -37,6 +37,7 @@ pub struct Scribe {
     record: RunRecord,
     files: Option<Files>,
     summary: SummaryBuilder,
+    usage: UsageBuilder,
     findings: FindingFold,
     problems: Vec<String>,
     /// Bytes of output: relayed until the last sample, and kept or said to be lost.
@@ -96,6 +97,7 @@ impl Scribe {
             record,
             files: None,
             summary: SummaryBuilder::default(),
+            usage: UsageBuilder::default(),
             findings: FindingFold::default(),
             problems,
             relayed: 0,
@@ -188,6 +190,7 @@ impl Scribe {
         self.judged.clone_from(&sample.stamp);
         self.relayed = sample.out_bytes;
         self.summary.absorb(&sample);
+        self.usage.absorb(&sample, self.findings.list());
         self.write("samples.csv", |files| files.samples.append(&sample));
         self.alarm
             .progress(&sample.progress, sample.stamp.elapsed_s);

@@ -131,7 +131,9 @@ impl Scribe {
         let Some(root) = dir.path().parent() else {
             return;
         };
-        let entry = IndexEntry::new(&self.record, self.findings.names(), dir.path());
+        let mut entry = IndexEntry::new(&self.record, self.findings.names(), dir.path());
+        let (gpus, duration) = (&self.record.gpus, self.record.summary.duration_s);
+        entry.usage = Some(self.usage.finish(gpus, self.findings.list(), duration));
         match index::append(root, &entry) {
             Ok(None) => {}
             Ok(Some(aside)) => self.problem(format!(
