@@ -246,7 +246,8 @@ impl Desk {
             match word {
                 Word::Happened(happening) => {
                     for outgoing in policy.handle(&(edges.clock)(), happening) {
-                        let letter = Letter::new(outgoing.alert.clone(), self.run.clone(), tongue);
+                        let run = outgoing.run.as_deref().unwrap_or(&self.run).clone();
+                        let letter = Letter::new(outgoing.alert.clone(), run, tongue);
                         hand_out(&outgoing, &letter, &queues);
                     }
                 }

@@ -1,0 +1,524 @@
+//! One look at the machine, and what it changes.
+//!
+//! Owns which jobs there are, and what becomes of what is found. Whatever goes wrong is said
+//! once, and the next look is taken.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::judge::{Finding, JobFacts, Judge};
+use crate::model::names::FINDINGS;
+use crate::model::{
+    FindingState, GpuInfo, GpuSample, Inventory, Origin, ProcessId, Reading, RunRecord, RunState,
+    Severity, Stamp,
+};
+use crate::observe::{HostReader, ProcFs, cgroup_root, identity};
+use crate::plan::{argv, rules, run_name};
+use crate::report::text::clean;
+use crate::supervise::RunClock;
+use crate::tell::RunFacts;
+
+use super::driver::Heard;
+use super::exempt::exemption;
+use super::group::{Group, Kind};
+use super::job::{Job, Look, Who};
+use super::judged::Judged;
+use super::present::{self, Line, Present, PresentFinding, PresentJob};
+use super::recording::Recording;
+use super::sight::{Sight, is_namespaced};
+use super::tellers::Tellers;
+use super::told::Told;
+use super::watch::Request;
+use super::{keep, machine};
+
+/// A job whose main process lives may hold no GPU for so many looks.
+const ABSENT: u32 = 12;
+/// Where nothing is unexplained, the machine is judged every so many looks.
+const MACHINE_EVERY: u64 = 12;
+/// What is unexplained is looked at each time from here on, MiB.
+const WORTH_A_LOOK_MIB: f64 = 1024.0;
+/// The machine's record is of a day, seconds.
+const DAY_S: f64 = 86_400.0;
+/// Old records are looked for so often, seconds.
+const PRUNE_S: f64 = 3600.0;
+/// What the last alerts may take.
+const TELLING: Duration = Duration::from_secs(4);
+/// The machine, where a process is asked for.
+const MACHINE: ProcessId = ProcessId { pid: 0, start: 0 };
+/// Findings that tell something of a job whose output nobody reads.
+const JUDGED: [&str; 7] = [
+    "idle_holding",
+    "orphans",
+    "defunct",
+    "unexplained_memory",
+    "idle_interactive",
+    "idle_serving",
+    "suspended",
+];
+
+/// All that is known.
+pub struct Patrol {
+    request: Request,
+    clock: RunClock,
+    host_name: Option<String>,
+    sight: Sight,
+    host: HostReader,
+    inventory: Inventory,
+    devices: Vec<GpuInfo>,
+    /// Who was on each device when that was last told.
+    lists: BTreeMap<String, BTreeSet<u32>>,
+    jobs: Vec<Job>,
+    machine: Option<Judged>,
+    machine_facts: Arc<RunFacts>,
+    machine_begun_s: f64,
+    /// Whether the driver's lists leave nobody out.
+    whole: bool,
+    looks: u64,
+    last_s: Option<f64>,
+    pruned_s: Option<f64>,
+    /// None where nobody is told, and nothing said.
+    tellers: Option<Tellers>,
+    told: Told,
+    said: BTreeSet<String>,
+    present: Present,
+    unheard: bool,
+}
+
+impl Patrol {
+    /// Nothing was seen yet.
+    pub fn new(mut request: Request, clock: RunClock, tellers: Option<Tellers>) -> Self {
+        for name in FINDINGS.iter().filter(|name| !JUDGED.contains(name)) {
+            request.judge.0.entry((*name).to_owned()).or_default().on = false;
+        }
+        Self {
+            told: Told::load(request.root.as_deref()),
+            request,
+            clock,
+            host_name: identity::host(),
+            sight: Sight::new(),
+            host: HostReader::new(ProcFs::default(), cgroup_root(), None),
+            inventory: Inventory::default(),
+            devices: Vec::new(),
+            lists: BTreeMap::new(),
+            jobs: Vec::new(),
+            machine: None,
+            machine_facts: Arc::default(),
+            machine_begun_s: 0.0,
+            whole: !is_namespaced(),
+            looks: 0,
+            last_s: None,
+            pruned_s: None,
+            tellers,
+            said: BTreeSet::new(),
+            present: Present::default(),
+            unheard: false,
+        }
+    }
+
+    /// As it stands now.
+    pub fn present(&self) -> &Present {
+        &self.present
+    }
+
+    /// Whether whoever read our lines is gone.
+    pub fn is_unheard(&self) -> bool {
+        self.unheard
+    }
+
+    /// Takes in what the driver says.
+    pub fn listen(&mut self, heard: Vec<Heard>) {
+        for one in heard {
+            match one {
+                Heard::Inventory(inventory) => {
+                    self.devices = inventory.devices().cloned().collect();
+                    self.inventory = inventory;
+                    if let Some(machine) = &mut self.machine {
+                        machine.learn(&self.devices);
+                    }
+                }
+                Heard::Tick(gpus) => self.look(&gpus),
+                Heard::Trouble(why) => self.complain(&format!("no GPU is watched: {why}")),
+                Heard::Recovered => self.complain("the GPUs are watched again"),
+            }
+        }
+    }
+
+    /// What came back from those who tell; and old records go.
+    pub fn settle(&mut self) {
+        let Some(tellers) = &mut self.tellers else {
+            return;
+        };
+        let (events, problems) = (tellers.events(), tellers.problems());
+        for event in events {
+            if let Some(machine) = &mut self.machine {
+                machine.note(event);
+            }
+        }
+        for problem in problems {
+            self.complain_once(problem);
+        }
+        let now_s = self.clock.now().elapsed_s;
+        let due = self.pruned_s.is_none_or(|at| now_s - at >= PRUNE_S);
+        if let (true, Some(root)) = (due, &self.request.root) {
+            self.pruned_s = Some(now_s);
+            let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+            let now = since_1970.unwrap_or_default().as_secs_f64();
+            keep::prune(root, &self.request.keep, now);
+        }
+    }
+
+    /// The end: records are finished, and what was handed to tellers is still sent.
+    pub fn finish(mut self) {
+        for job in std::mem::take(&mut self.jobs) {
+            self.close(job.judged, false);
+        }
+        let problems = self.tellers.take().map(|t| t.finish(TELLING));
+        let machine = self.machine.take();
+        self.close(machine, false);
+        for problem in problems.unwrap_or_default() {
+            self.complain(&problem);
+        }
+    }
+
+    fn look(&mut self, gpus: &[GpuSample]) {
+        self.looks += 1;
+        let stamp = self.clock.now();
+        let since_last_s = stamp.elapsed_s - self.last_s.unwrap_or(stamp.elapsed_s);
+        self.last_s = Some(stamp.elapsed_s);
+        let mut host = self.host.tick(since_last_s).sample;
+        // Ours, which says nothing of other users' jobs.
+        host.mem_limit_mib = Reading::default();
+        host.cpu_throttled_pct = Reading::default();
+        self.look_at_machine(&stamp, gpus);
+        self.regroup(gpus, &stamp);
+        let look = Look {
+            stamp: &stamp,
+            devices: &self.devices,
+            gpus,
+            host: &host,
+        };
+        let mut said = Vec::new();
+        for (i, job) in self.jobs.iter_mut().enumerate() {
+            let found = job.look(&look, &mut self.sight);
+            said.extend(found.into_iter().map(|finding| (i, finding)));
+        }
+        self.present = self.picture(&stamp, gpus);
+        for (i, finding) in said {
+            self.say(Some(i), &finding, &stamp);
+        }
+        let problems: Vec<_> = self
+            .jobs
+            .iter_mut()
+            .filter_map(|job| job.judged.as_mut()?.problem())
+            .collect();
+        for problem in problems {
+            self.complain_once(format!("a record is incomplete: {problem}"));
+        }
+    }
+
+    /// Finds out which jobs there are.
+    fn regroup(&mut self, gpus: &[GpuSample], stamp: &Stamp) {
+        for gpu in gpus {
+            // A moment without an answer says nothing about who is there.
+            if let Some(list) = gpu.processes.value() {
+                let compute = list.iter().filter(|p| p.compute && !p.mps_server);
+                let pids = compute.map(|p| p.pid).collect();
+                self.lists.insert(gpu.label(), pids);
+            }
+        }
+        let holders: BTreeSet<u32> = self.lists.values().flatten().copied().collect();
+        let mut groups = self.sight.scene(&holders).groups();
+        let mut over = Vec::new();
+        for (i, job) in self.jobs.iter_mut().enumerate() {
+            match groups.iter().position(|group| group.is_same(&job.group)) {
+                Some(at) => {
+                    job.group = groups.swap_remove(at);
+                    job.absent = 0;
+                }
+                None => {
+                    job.absent += 1;
+                    job.group.holders.clear();
+                    if job.absent > ABSENT || !self.sight.is_there(job.group.main) {
+                        over.push(i);
+                    }
+                }
+            }
+        }
+        for i in over.into_iter().rev() {
+            let job = self.jobs.remove(i);
+            self.over(job, stamp);
+        }
+        for group in groups {
+            let job = self.meet(group, gpus, stamp);
+            self.jobs.push(job);
+        }
+    }
+
+    /// A job that wasn't there before.
+    fn meet(&mut self, group: Group, gpus: &[GpuSample], stamp: &Stamp) -> Job {
+        let user = self.sight.user(group.uid);
+        let first = group.holders.iter().next().copied();
+        let holder = first.and_then(|pid| self.sight.identity(pid));
+        let fixed = holder.map(|id| self.sight.fixed(id)).unwrap_or_default();
+        let argv = argv::recorded(&fixed.argv);
+        let exempt = exemption(
+            &self.request.patrol.exempt,
+            &user,
+            group.uid,
+            &argv.join(" "),
+        );
+        let who = Who {
+            exempt: exempt.map(|e| e.why.clone().unwrap_or_default()),
+            since: self.since(group.main),
+            name: run_name(&fixed.argv),
+            user,
+            argv,
+        };
+        let judge = who.exempt.is_none() && fixed.readable;
+        if who.exempt.is_none() && !fixed.readable {
+            self.complain_once(
+                "jobs of other users aren't judged: only root may look at them".to_owned(),
+            );
+        }
+        let on: Vec<GpuInfo> = self.devices_of(&group, gpus);
+        let mut record = self.record(&who, &group, on, stamp);
+        let recording = if judge && !group.is_watched() {
+            self.start_record(&mut record)
+        } else {
+            None
+        };
+        if record.id.is_empty() {
+            // Alerts tell jobs by it.
+            record.id = format!("{}-{}", group.main.pid, group.main.start);
+        }
+        if let Kind::Run(id) = &group.kind {
+            record.id.clone_from(id);
+        }
+        let facts = Arc::new(RunFacts::from(&record));
+        let judged = judge.then(|| {
+            let judge = Judge::new(
+                self.request.judge.clone(),
+                self.request.rules.clone(),
+                JobFacts::of(&record),
+            );
+            Judged::new(judge, recording)
+        });
+        let mut job = Job::new(group, who, facts, stamp.elapsed_s);
+        job.judged = judged;
+        job
+    }
+
+    fn devices_of(&self, group: &Group, gpus: &[GpuSample]) -> Vec<GpuInfo> {
+        let held = |device: &&GpuInfo| {
+            let gpu = gpus.iter().find(|gpu| gpu.is_of(device));
+            let list = gpu.and_then(|gpu| gpu.processes.value());
+            list.is_some_and(|list| list.iter().any(|p| group.holders.contains(&p.pid)))
+        };
+        self.devices.iter().filter(held).cloned().collect()
+    }
+
+    fn record(&self, who: &Who, group: &Group, gpus: Vec<GpuInfo>, stamp: &Stamp) -> RunRecord {
+        RunRecord {
+            name: who.name.clone(),
+            argv: who.argv.clone(),
+            user: Some(who.user.clone()),
+            pid: Some(group.main.pid),
+            gpus,
+            origin: Some(Origin::Found),
+            ..self.blank(stamp)
+        }
+    }
+
+    /// What all records of a patrol say.
+    fn blank(&self, stamp: &Stamp) -> RunRecord {
+        RunRecord {
+            schema: 1,
+            host: self.host_name.clone(),
+            driver: self.inventory.driver.clone(),
+            cuda: self.inventory.cuda.clone(),
+            profile: Some(self.request.profile.clone()),
+            started: stamp.time.clone(),
+            state: RunState::Running,
+            judge: rules::judge_to_map(&self.request.judge),
+            rules: rules::to_values(&self.request.rules),
+            ..RunRecord::default()
+        }
+    }
+
+    /// Gives the record its id where there is a place for it.
+    fn start_record(&mut self, record: &mut RunRecord) -> Option<Recording> {
+        let root = self.request.root.as_ref()?;
+        match Recording::start(root, record.clone()) {
+            Ok(recording) => {
+                recording.id().clone_into(&mut record.id);
+                Some(recording)
+            }
+            Err(error) => {
+                self.complain_once(format!("a record is missing: {error}"));
+                None
+            }
+        }
+    }
+
+    /// When a process was started, as far as the clocks tell.
+    fn since(&mut self, main: ProcessId) -> String {
+        let age = self.sight.age(main);
+        let then = age.and_then(|age| Instant::now().checked_sub(age));
+        self.clock.at(then.unwrap_or_else(Instant::now)).time
+    }
+
+    fn over(&mut self, job: Job, stamp: &Stamp) {
+        self.told.over(job.group.main);
+        let shown = PresentJob::from(&job);
+        if let Some(judged) = &job.judged {
+            for finding in judged.open().values() {
+                let finding = Finding {
+                    state: FindingState::Cleared,
+                    ..finding.clone()
+                };
+                self.print(&finding, Some(&shown), job.begun_s, stamp);
+            }
+        }
+        if let Some(tellers) = &self.tellers {
+            tellers.over(&job.facts);
+        }
+        self.close(job.judged, true);
+    }
+
+    fn close(&mut self, judged: Option<Judged>, over: bool) {
+        let root = self.request.root.clone();
+        if let (Some(judged), Some(root)) = (judged, root)
+            && let Err(error) = judged.finish(over, &root)
+        {
+            self.complain_once(format!("a record is incomplete: {error}"));
+        }
+    }
+
+    fn look_at_machine(&mut self, stamp: &Stamp, gpus: &[GpuSample]) {
+        let old = stamp.elapsed_s - self.machine_begun_s >= DAY_S;
+        let at_rest = self.machine.as_ref().is_some_and(|m| m.open().is_empty());
+        if old && at_rest {
+            let machine = self.machine.take();
+            self.close(machine, false);
+        }
+        if self.machine.is_none() {
+            self.begin_machine(stamp);
+        }
+        let at = Stamp {
+            time: stamp.time.clone(),
+            elapsed_s: stamp.elapsed_s - self.machine_begun_s,
+        };
+        let sample = machine::sample(&at, &self.devices, gpus, self.whole);
+        let odd = machine::most_unexplained(&sample) >= WORTH_A_LOOK_MIB;
+        let due = (self.looks - 1).is_multiple_of(MACHINE_EVERY);
+        let Some(machine) = self.machine.as_mut() else {
+            return;
+        };
+        if !odd && !due && machine.open().is_empty() {
+            return;
+        }
+        let found = machine.look(Vec::new(), &sample);
+        if let Some(problem) = machine.problem() {
+            self.complain_once(format!("the patrol's record is incomplete: {problem}"));
+        }
+        for finding in found {
+            self.say(None, &finding, stamp);
+        }
+    }
+
+    fn begin_machine(&mut self, stamp: &Stamp) {
+        self.machine_begun_s = stamp.elapsed_s;
+        let mut record = RunRecord {
+            name: "patrol".to_owned(),
+            argv: vec!["gpuwatch".to_owned(), "patrol".to_owned()],
+            user: Some(identity::user()),
+            pid: Some(std::process::id()),
+            gpus: self.devices.clone(),
+            origin: Some(Origin::Machine),
+            ..self.blank(stamp)
+        };
+        let recording = self.start_record(&mut record);
+        if record.id.is_empty() {
+            "patrol".clone_into(&mut record.id);
+        }
+        self.machine_facts = Arc::new(RunFacts::from(&record));
+        let judge = Judge::new(
+            self.request.judge.clone(),
+            Vec::new(),
+            JobFacts::of(&record),
+        );
+        self.machine = Some(Judged::new(judge, recording));
+    }
+
+    /// The judge's word on a job, or on the machine.
+    fn say(&mut self, job: Option<usize>, finding: &Finding, stamp: &Stamp) {
+        let job = job.and_then(|i| self.jobs.get(i));
+        let (main, begun_s, facts) = match job {
+            Some(job) => (job.group.main, job.begun_s, Arc::clone(&job.facts)),
+            None => (MACHINE, self.machine_begun_s, Arc::clone(&self.machine_facts)),
+        };
+        let known = finding.severity > Severity::Note
+            && match finding.state {
+                FindingState::Cleared => self.told.cleared(main, &finding.name),
+                FindingState::Raised | FindingState::Updated => {
+                    self.told.raised(main, &finding.name)
+                }
+            };
+        if let (Some(tellers), false) = (&mut self.tellers, known) {
+            tellers.tell(job, &facts, begun_s, finding);
+        }
+        let shown = job.map(PresentJob::from);
+        self.print(finding, shown.as_ref(), begun_s, stamp);
+    }
+
+    /// One line on stdout: all findings as JSON, alarms for people.
+    fn print(&mut self, finding: &Finding, job: Option<&PresentJob>, begun_s: f64, at: &Stamp) {
+        let alarm = finding.severity > Severity::Note;
+        if self.tellers.is_none() || !(alarm || self.request.json) {
+            return;
+        }
+        let shown = PresentFinding::from(finding);
+        let line = Line {
+            time: &at.time,
+            state: finding.state,
+            held_s: at.elapsed_s - begun_s - finding.since_s,
+            finding: &shown,
+            job,
+        };
+        let text = if self.request.json {
+            serde_json::to_string(&line).unwrap_or_default()
+        } else {
+            line.text()
+        };
+        let mut out = std::io::stdout().lock();
+        self.unheard |= writeln!(out, "{text}").and_then(|()| out.flush()).is_err();
+    }
+
+    fn picture(&self, stamp: &Stamp, gpus: &[GpuSample]) -> Present {
+        let read = |device: &GpuInfo| gpus.iter().find(|gpu| gpu.is_of(device));
+        let machine = self.machine.iter().flat_map(|m| m.open().values());
+        Present {
+            time: stamp.time.clone(),
+            gpus: self
+                .devices
+                .iter()
+                .map(|device| present::gpu(device, read(device)))
+                .collect(),
+            jobs: self.jobs.iter().map(PresentJob::from).collect(),
+            findings: machine.map(PresentFinding::from).collect(),
+        }
+    }
+
+    fn complain_once(&mut self, text: String) {
+        if self.said.insert(text.clone()) {
+            self.complain(&text);
+        }
+    }
+
+    fn complain(&self, text: &str) {
+        // Nobody is left to be told where stderr is closed.
+        let _ = writeln!(std::io::stderr(), "gpuwatch: {}", clean(text));
+    }
+}
