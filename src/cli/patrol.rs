@@ -33,8 +33,10 @@ const USUAL: Duration = Duration::from_secs(5);
 /// GPUs without using them, of what was left behind, and of GPU memory that nobody holds. Started
 /// by root it sees all users' jobs, by anybody else their own.
 #[derive(Args)]
-#[command(after_help = "With --once the exit code is 0 where nothing is wrong, 1 where something was found, 3 where there \
-is no driver or it doesn't answer, 2 for wrong usage. As a service it ends with 0 on INT, TERM, HUP or QUIT.")]
+#[command(
+    after_help = "With --once the exit code is 0 where nothing is wrong, 1 where something was found, 3 where there \
+is no driver or it doesn't answer, 2 for wrong usage. As a service it ends with 0 on INT, TERM, HUP or QUIT."
+)]
 pub struct PatrolArgs {
     /// Look for a while (--window), say what was found and end; nobody is told, nothing recorded
     #[arg(long)]
@@ -46,7 +48,12 @@ pub struct PatrolArgs {
     #[arg(long)]
     json: bool,
     /// Settings: a profile's name, or a file
-    #[arg(long, value_name = "NAME|FILE", env = "GPUWATCH_PROFILE", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "NAME|FILE",
+        env = "GPUWATCH_PROFILE",
+        hide_env_values = true
+    )]
     profile: Option<String>,
     /// Time between two looks, like 1s, 10s [default: 5s, or the profile's; 1s with --once]
     #[arg(long, value_name = "DURATION", value_parser = interval, env = "GPUWATCH_INTERVAL", hide_env_values = true)]

@@ -88,7 +88,10 @@ impl Driver {
         let silent = self.heard.elapsed();
         if self.ticking && self.link.is_some() && silent > self.interval + SILENCE {
             let s = silent.as_secs();
-            self.trouble(format!("the driver doesn't answer: no readings for {s} s"), &mut all);
+            self.trouble(
+                format!("the driver doesn't answer: no readings for {s} s"),
+                &mut all,
+            );
         }
         all
     }

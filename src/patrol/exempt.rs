@@ -20,7 +20,8 @@ pub fn exemption<'a>(
 
 /// Whether the whole text is as the pattern says.
 fn fits(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let (pattern, text): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t) = (0, 0);
     // Where the last `*` stood, and how much of the text it has taken.
     let mut star: Option<(usize, usize)> = None;
@@ -63,7 +64,13 @@ mod tests {
     #[test]
     fn what_is_absent_fits_all_and_both_must_fit() {
         let fits = |user, command| {
-            exemption(&list(user, command), "ana", 1000, "python jupyter-lab --port 1").is_some()
+            exemption(
+                &list(user, command),
+                "ana",
+                1000,
+                "python jupyter-lab --port 1",
+            )
+            .is_some()
         };
         assert!(fits(Some("ana"), None) && fits(Some("1000"), None));
         assert!(fits(None, Some("*jupyter*")) && fits(Some("ana"), Some("python *")));

@@ -202,8 +202,7 @@ impl Scene {
             return false;
         };
         let handed_on = top.session != top.id.pid && parent.session != top.session;
-        let leaderless =
-            !self.leaders.contains(&top.session) || !self.leaders.contains(&top.pgrp);
+        let leaderless = !self.leaders.contains(&top.session) || !self.leaders.contains(&top.pgrp);
         handed_on && leaderless
     }
 }

@@ -132,7 +132,11 @@ impl Job {
         let tick = self.tree.tick(since_last_s);
         let (sample, mut events) = self.sample(look, at_s, tick);
         if first && self.group.is_left_behind() {
-            events.push(process(self.group.main.pid, ProcessChange::Reparented, None));
+            events.push(process(
+                self.group.main.pid,
+                ProcessChange::Reparented,
+                None,
+            ));
         }
         if !calm && (first || self.looks.is_multiple_of(ASK_EVERY)) {
             events.extend(self.ask_for_sockets(sight));

@@ -6,12 +6,7 @@ use crate::model::{GpuInfo, GpuProcess, GpuSample, Reading, Sample, Stamp, Why};
 
 /// The sample of the machine. `whole`: whether the driver's lists leave nobody out; in a PID
 /// namespace they do.
-pub fn sample(
-    stamp: &Stamp,
-    devices: &[GpuInfo],
-    gpus: &[GpuSample],
-    whole: bool,
-) -> Sample {
+pub fn sample(stamp: &Stamp, devices: &[GpuInfo], gpus: &[GpuSample], whole: bool) -> Sample {
     let explained = |gpu: &GpuSample| {
         let split = devices.iter().any(|d| gpu.is_of(d) && d.mig_mode);
         match &gpu.processes {
@@ -117,7 +112,11 @@ mod tests {
             ),
             (
                 "memory of a process unknown",
-                gpu(0, 9000.0, Reading::Value(vec![holder(Reading::Missing(Why::NotSupported))])),
+                gpu(
+                    0,
+                    9000.0,
+                    Reading::Value(vec![holder(Reading::Missing(Why::NotSupported))]),
+                ),
                 true,
             ),
         ] {

@@ -25,8 +25,6 @@ mod told;
 mod unit;
 mod watch;
 
-pub use present::{
-    Line, Present, PresentFinding, PresentGpu, PresentJob, Standing,
-};
+pub use present::{Line, Present, PresentFinding, PresentGpu, PresentJob, Standing};
 pub use tellers::DELIVER;
 pub use watch::{Request, look_once, watch};

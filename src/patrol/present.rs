@@ -189,7 +189,9 @@ impl Line<'_> {
             FindingState::Cleared => format!("over: {name} (it lasted {held})"),
             _ => format!("{}: {name} for {held}", severity(self.finding.severity)),
         };
-        let whose = self.job.map_or_else(String::new, |job| format!(": {}", of_job(job)));
+        let whose = self
+            .job
+            .map_or_else(String::new, |job| format!(": {}", of_job(job)));
         let advice = match (self.state, &self.finding.advice) {
             (FindingState::Cleared, _) | (_, None) => String::new(),
             (_, Some(advice)) => format!(": {advice}"),
@@ -208,7 +210,11 @@ fn severity(severity: Severity) -> &'static str {
 
 fn found(finding: &PresentFinding) -> String {
     let advice = finding.advice.as_deref().unwrap_or_default();
-    format!("  {}: {}: {advice}", severity(finding.severity), finding.name)
+    format!(
+        "  {}: {}: {advice}",
+        severity(finding.severity),
+        finding.name
+    )
 }
 
 /// `ana's python train.py (PID 42) on GPU 0, 8192 MiB`
@@ -218,7 +224,10 @@ fn of_job(job: &PresentJob) -> String {
         .mem_mib
         .map_or_else(String::new, |mib| format!(", {mib:.0} MiB"));
     let gpus = job.gpus.join(", ");
-    format!("{}'s {command} (PID {}) on GPU {gpus}{memory}", job.user, job.pid)
+    format!(
+        "{}'s {command} (PID {}) on GPU {gpus}{memory}",
+        job.user, job.pid
+    )
 }
 
 impl Present {

@@ -97,9 +97,10 @@ impl Recording {
         let record = &mut self.record;
         record.ended = Some(last.time.clone());
         record.state = RunState::Finished;
-        record.summary = self
-            .summary
-            .finish(Some(last.elapsed_s), &crate::model::ProgressState::default());
+        record.summary = self.summary.finish(
+            Some(last.elapsed_s),
+            &crate::model::ProgressState::default(),
+        );
         self.dir.write_run(&self.record)?;
         let entry = IndexEntry::new(&self.record, self.findings.names(), self.dir.path());
         index::append(root, &entry).map(drop)

@@ -457,7 +457,11 @@ impl Patrol {
         let job = job.and_then(|i| self.jobs.get(i));
         let (main, begun_s, facts) = match job {
             Some(job) => (job.group.main, job.begun_s, Arc::clone(&job.facts)),
-            None => (MACHINE, self.machine_begun_s, Arc::clone(&self.machine_facts)),
+            None => (
+                MACHINE,
+                self.machine_begun_s,
+                Arc::clone(&self.machine_facts),
+            ),
         };
         let known = finding.severity > Severity::Note
             && match finding.state {

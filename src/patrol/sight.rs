@@ -200,7 +200,11 @@ impl Sight {
         let environ = self.fs.read(format_args!("{}/environ", id.pid));
         let readable = environ.is_ok() || Uid::effective().is_root();
         let environ: Vec<u8> = environ.map(<[u8]>::to_vec).unwrap_or_default();
-        let set = |name: &[u8]| environ.split(|b| *b == 0).find_map(|e| e.strip_prefix(name));
+        let set = |name: &[u8]| {
+            environ
+                .split(|b| *b == 0)
+                .find_map(|e| e.strip_prefix(name))
+        };
         let marks = Marks {
             run: set(b"GPUWATCH_RUN_ID=").and_then(plain_id),
             unit: unit_of(&cgroup).filter(|unit| Some(unit) != self.own_unit.as_ref()),
@@ -218,7 +222,10 @@ impl Sight {
 
 fn text(fs: &mut ProcFs, path: std::fmt::Arguments<'_>) -> String {
     let read = fs.read(path);
-    read.map_or_else(|_| String::new(), |t| String::from_utf8_lossy(t).into_owned())
+    read.map_or_else(
+        |_| String::new(),
+        |t| String::from_utf8_lossy(t).into_owned(),
+    )
 }
 
 /// Another process may have made it up, so only what an id can be is taken.

@@ -13,8 +13,8 @@ use nix::unistd::Uid;
 use crate::act::Commands;
 use crate::judge;
 use crate::model::{
-    Channel, Event, FindingState, OwnProcesses, PatrolSettings, Programs, Route, RunNews,
-    Severity, Stamp, Switch, TellSettings,
+    Channel, Event, FindingState, OwnProcesses, PatrolSettings, Programs, Route, RunNews, Severity,
+    Stamp, Switch, TellSettings,
 };
 use crate::supervise::RunClock;
 use crate::tell::{Channels, Edges, Happening, Outbox, RunFacts, Teller};
@@ -83,7 +83,9 @@ impl Tellers {
             run: Arc::clone(facts),
             finding: Box::new(happening),
         };
-        let owner = job.filter(|job| !job.group.is_watched()).map(|job| job.group.uid);
+        let owner = job
+            .filter(|job| !job.group.is_watched())
+            .map(|job| job.group.uid);
         if let Some(uid) = owner.filter(|uid| *uid != Uid::effective().as_raw()) {
             let alarm = finding.severity > Severity::Note;
             let user = job.map_or("", |job| &job.who.user);
@@ -134,7 +136,9 @@ impl Tellers {
                     self.owners.insert(uid, teller);
                 }
             }
-            Err(error) => self.problems.push(format!("{user} is told nothing: {error}")),
+            Err(error) => self
+                .problems
+                .push(format!("{user} is told nothing: {error}")),
         }
     }
 
@@ -147,7 +151,11 @@ impl Tellers {
             channels.insert("desktop".to_owned(), Channel::Command { argv });
         }
         let named = user.parse::<u32>().is_err();
-        let by = self.patrol.mail.as_ref().and_then(|name| self.settings.channels.get(name));
+        let by = self
+            .patrol
+            .mail
+            .as_ref()
+            .and_then(|name| self.settings.channels.get(name));
         if let (Some(Channel::Email { url, from, .. }), Some(domain), true) =
             (by, &self.patrol.domain, named)
         {

@@ -74,12 +74,7 @@ impl Told {
     }
 
     fn key(&self, main: ProcessId, finding: &str) -> Key {
-        (
-            self.boot.clone(),
-            main.pid,
-            main.start,
-            finding.to_owned(),
-        )
+        (self.boot.clone(), main.pid, main.start, finding.to_owned())
     }
 
     fn save(&self) {

@@ -47,7 +47,9 @@ fn transient(part: &str) -> Option<&str> {
     let numbered = match kind {
         "u" => is_number(rest),
         "r" => rest.bytes().all(|b| b.is_ascii_hexdigit()),
-        "p" => rest.split_once("-i").is_some_and(|(p, i)| is_number(p) && is_number(i)),
+        "p" => rest
+            .split_once("-i")
+            .is_some_and(|(p, i)| is_number(p) && is_number(i)),
         _ => false,
     };
     (numbered && !rest.is_empty()).then_some(part)
@@ -73,17 +75,35 @@ mod tests {
                 "5:devices:/slurm/uid_1000/job_77/step_batch\n1:name=systemd:/system.slice/slurmd.service",
                 Some("slurm job 77"),
             ),
-            (&*format!("0::/system.slice/docker-{id}.scope"), Some("container 3f0c3f0c3f0c")),
-            (&*format!("4:memory:/docker/{id}"), Some("container 3f0c3f0c3f0c")),
+            (
+                &*format!("0::/system.slice/docker-{id}.scope"),
+                Some("container 3f0c3f0c3f0c"),
+            ),
+            (
+                &*format!("4:memory:/docker/{id}"),
+                Some("container 3f0c3f0c3f0c"),
+            ),
             (
                 &*format!("0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-{id}.scope"),
                 Some("container 3f0c3f0c3f0c"),
             ),
-            ("0::/user.slice/run-r5f3eab.scope", Some("unit run-r5f3eab.scope")),
-            ("0::/system.slice/run-u12.service", Some("unit run-u12.service")),
-            ("0::/system.slice/run-p12-i13.scope", Some("unit run-p12-i13.scope")),
+            (
+                "0::/user.slice/run-r5f3eab.scope",
+                Some("unit run-r5f3eab.scope"),
+            ),
+            (
+                "0::/system.slice/run-u12.service",
+                Some("unit run-u12.service"),
+            ),
+            (
+                "0::/system.slice/run-p12-i13.scope",
+                Some("unit run-p12-i13.scope"),
+            ),
             ("0::/user.slice/user-1000.slice/session-3.scope", None),
-            ("0::/user.slice/user-1000.slice/user@1000.service/init.scope", None),
+            (
+                "0::/user.slice/user-1000.slice/user@1000.service/init.scope",
+                None,
+            ),
             ("0::/system.slice/jupyterhub.service", None),
             ("0::/system.slice/run-user-1000.mount", None),
             ("0::/", None),

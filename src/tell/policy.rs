@@ -408,13 +408,7 @@ impl Policy {
         to
     }
 
-    fn send(
-        &self,
-        at: &Stamp,
-        (key, open): (&Key, &Open),
-        state: State,
-        to: Vec<String>,
-    ) -> Send {
+    fn send(&self, at: &Stamp, (key, open): (&Key, &Open), state: State, to: Vec<String>) -> Send {
         let about = About::Finding(open.finding.clone());
         let mut alert = self.alert(at, about, state, open.severity);
         alert.stacks.clone_from(&open.stacks);

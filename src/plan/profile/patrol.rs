@@ -88,9 +88,5 @@ fn checked_domain(node: &Node) -> Result<Option<String>, ProfileError> {
         return Ok(Some(domain));
     }
     let what = "this is no domain: write the part after the @, like example.org";
-    Err(ProfileError::new(
-        &node.place,
-        "patrol.owners.domain",
-        what,
-    ))
+    Err(ProfileError::new(&node.place, "patrol.owners.domain", what))
 }
