@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Limit, Sample, Severity};
+use crate::model::{Limit, Reading, Sample, Severity};
 
 use super::finding::{Book, Claim, Evidence};
 
@@ -48,7 +48,7 @@ impl Unexplained {
             self.since.clear();
         }
         for (i, gpu) in sample.gpus.iter().enumerate() {
-            let held = sample.job_mem_mib.get(i).and_then(|mib| mib.get());
+            let held = sample.job_mem_mib.get(i).and_then(Reading::get);
             let Some((used, held)) = gpu.mem_used_mib.get().zip(held) else {
                 // Nobody knows: neither more nor less than before.
                 continue;

@@ -102,7 +102,7 @@ mod tests {
             let to = (from + n).min(text.len());
             let pattern = format!("{}*{}", &text[..from], &text[to..]);
             prop_assert!(fits(&pattern, &text));
-            let longer = format!("{}x", text);
+            let longer = format!("{text}x");
             prop_assert!(!fits(&text, &longer));
         }
     }

@@ -111,11 +111,15 @@ impl Group {
     }
 }
 
+/// Whatever is alike in these is one job: the user, the kind, of a tree its top.
+type Key = (u32, Kind, Option<ProcessId>);
+/// Start, PID and top of one that holds a GPU.
+type Member<'a> = (u64, u32, &'a Seen);
+
 impl Scene {
     /// The jobs, by user and start.
     pub fn groups(&self) -> Vec<Group> {
-        let mut found: BTreeMap<(u32, Kind, Option<ProcessId>), Vec<(u64, u32, &Seen)>> =
-            BTreeMap::new();
+        let mut found: BTreeMap<Key, Vec<Member<'_>>> = BTreeMap::new();
         for (pid, marks) in &self.holders {
             let Some(holder) = self.procs.get(pid) else {
                 continue;

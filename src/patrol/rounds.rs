@@ -6,32 +6,31 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::judge::{Finding, JobFacts, Judge};
 use crate::model::names::FINDINGS;
 use crate::model::{
-    FindingState, GpuInfo, GpuSample, Inventory, Origin, ProcessId, Reading, RunRecord, RunState,
-    Severity, Stamp,
+    FindingState, GpuInfo, GpuSample, Inventory, Origin, ProcessId, Reading, RunRecord, Stamp,
 };
 use crate::observe::{HostReader, ProcFs, cgroup_root, identity};
-use crate::plan::{argv, rules, run_name};
 use crate::report::text::clean;
 use crate::supervise::RunClock;
 use crate::tell::RunFacts;
 
 use super::driver::Heard;
-use super::exempt::exemption;
-use super::group::{Group, Kind};
-use super::job::{Job, Look, Who};
+use super::group::Group;
+use super::job::{Job, Look};
 use super::judged::Judged;
-use super::present::{self, Line, Present, PresentFinding, PresentJob};
-use super::recording::Recording;
+use super::present::{Present, PresentJob};
 use super::sight::{Sight, is_namespaced};
 use super::tellers::Tellers;
 use super::told::Told;
 use super::watch::Request;
 use super::{keep, machine};
+
+mod meeting;
+mod saying;
 
 /// A job whose main process lives may hold no GPU for so many looks.
 const ABSENT: u32 = 12;
@@ -139,8 +138,8 @@ impl Patrol {
                     }
                 }
                 Heard::Tick(gpus) => self.look(&gpus),
-                Heard::Trouble(why) => self.complain(&format!("no GPU is watched: {why}")),
-                Heard::Recovered => self.complain("the GPUs are watched again"),
+                Heard::Trouble(why) => complain(&format!("no GPU is watched: {why}")),
+                Heard::Recovered => complain("the GPUs are watched again"),
             }
         }
     }
@@ -157,7 +156,7 @@ impl Patrol {
             }
         }
         for problem in problems {
-            self.complain_once(problem);
+            self.complain_once(&problem);
         }
         let now_s = self.clock.now().elapsed_s;
         let due = self.pruned_s.is_none_or(|at| now_s - at >= PRUNE_S);
@@ -178,7 +177,7 @@ impl Patrol {
         let machine = self.machine.take();
         self.close(machine, false);
         for problem in problems.unwrap_or_default() {
-            self.complain(&problem);
+            complain(&problem);
         }
     }
 
@@ -214,7 +213,7 @@ impl Patrol {
             .filter_map(|job| job.judged.as_mut()?.problem())
             .collect();
         for problem in problems {
-            self.complain_once(format!("a record is incomplete: {problem}"));
+            self.complain_once(&format!("a record is incomplete: {problem}"));
         }
     }
 
@@ -232,18 +231,16 @@ impl Patrol {
         let mut groups = self.sight.scene(&holders).groups();
         let mut over = Vec::new();
         for (i, job) in self.jobs.iter_mut().enumerate() {
-            match groups.iter().position(|group| group.is_same(&job.group)) {
-                Some(at) => {
-                    job.group = groups.swap_remove(at);
-                    job.absent = 0;
-                }
-                None => {
-                    job.absent += 1;
-                    job.group.holders.clear();
-                    if job.absent > ABSENT || !self.sight.is_there(job.group.main) {
-                        over.push(i);
-                    }
-                }
+            let same = |group: &Group| group.is_same(&job.group);
+            if let Some(at) = groups.iter().position(same) {
+                job.group = groups.swap_remove(at);
+                job.absent = 0;
+                continue;
+            }
+            job.absent += 1;
+            job.group.holders.clear();
+            if job.absent > ABSENT || !self.sight.is_there(job.group.main) {
+                over.push(i);
             }
         }
         for i in over.into_iter().rev() {
@@ -254,119 +251,6 @@ impl Patrol {
             let job = self.meet(group, gpus, stamp);
             self.jobs.push(job);
         }
-    }
-
-    /// A job that wasn't there before.
-    fn meet(&mut self, group: Group, gpus: &[GpuSample], stamp: &Stamp) -> Job {
-        let user = self.sight.user(group.uid);
-        let first = group.holders.iter().next().copied();
-        let holder = first.and_then(|pid| self.sight.identity(pid));
-        let fixed = holder.map(|id| self.sight.fixed(id)).unwrap_or_default();
-        let argv = argv::recorded(&fixed.argv);
-        let exempt = exemption(
-            &self.request.patrol.exempt,
-            &user,
-            group.uid,
-            &argv.join(" "),
-        );
-        let who = Who {
-            exempt: exempt.map(|e| e.why.clone().unwrap_or_default()),
-            since: self.since(group.main),
-            name: run_name(&fixed.argv),
-            user,
-            argv,
-        };
-        let judge = who.exempt.is_none() && fixed.readable;
-        if who.exempt.is_none() && !fixed.readable {
-            self.complain_once(
-                "jobs of other users aren't judged: only root may look at them".to_owned(),
-            );
-        }
-        let on: Vec<GpuInfo> = self.devices_of(&group, gpus);
-        let mut record = self.record(&who, &group, on, stamp);
-        let recording = if judge && !group.is_watched() {
-            self.start_record(&mut record)
-        } else {
-            None
-        };
-        if record.id.is_empty() {
-            // Alerts tell jobs by it.
-            record.id = format!("{}-{}", group.main.pid, group.main.start);
-        }
-        if let Kind::Run(id) = &group.kind {
-            record.id.clone_from(id);
-        }
-        let facts = Arc::new(RunFacts::from(&record));
-        let judged = judge.then(|| {
-            let judge = Judge::new(
-                self.request.judge.clone(),
-                self.request.rules.clone(),
-                JobFacts::of(&record),
-            );
-            Judged::new(judge, recording)
-        });
-        let mut job = Job::new(group, who, facts, stamp.elapsed_s);
-        job.judged = judged;
-        job
-    }
-
-    fn devices_of(&self, group: &Group, gpus: &[GpuSample]) -> Vec<GpuInfo> {
-        let held = |device: &&GpuInfo| {
-            let gpu = gpus.iter().find(|gpu| gpu.is_of(device));
-            let list = gpu.and_then(|gpu| gpu.processes.value());
-            list.is_some_and(|list| list.iter().any(|p| group.holders.contains(&p.pid)))
-        };
-        self.devices.iter().filter(held).cloned().collect()
-    }
-
-    fn record(&self, who: &Who, group: &Group, gpus: Vec<GpuInfo>, stamp: &Stamp) -> RunRecord {
-        RunRecord {
-            name: who.name.clone(),
-            argv: who.argv.clone(),
-            user: Some(who.user.clone()),
-            pid: Some(group.main.pid),
-            gpus,
-            origin: Some(Origin::Found),
-            ..self.blank(stamp)
-        }
-    }
-
-    /// What all records of a patrol say.
-    fn blank(&self, stamp: &Stamp) -> RunRecord {
-        RunRecord {
-            schema: 1,
-            host: self.host_name.clone(),
-            driver: self.inventory.driver.clone(),
-            cuda: self.inventory.cuda.clone(),
-            profile: Some(self.request.profile.clone()),
-            started: stamp.time.clone(),
-            state: RunState::Running,
-            judge: rules::judge_to_map(&self.request.judge),
-            rules: rules::to_values(&self.request.rules),
-            ..RunRecord::default()
-        }
-    }
-
-    /// Gives the record its id where there is a place for it.
-    fn start_record(&mut self, record: &mut RunRecord) -> Option<Recording> {
-        let root = self.request.root.as_ref()?;
-        match Recording::start(root, record.clone()) {
-            Ok(recording) => {
-                recording.id().clone_into(&mut record.id);
-                Some(recording)
-            }
-            Err(error) => {
-                self.complain_once(format!("a record is missing: {error}"));
-                None
-            }
-        }
-    }
-
-    /// When a process was started, as far as the clocks tell.
-    fn since(&mut self, main: ProcessId) -> String {
-        let age = self.sight.age(main);
-        let then = age.and_then(|age| Instant::now().checked_sub(age));
-        self.clock.at(then.unwrap_or_else(Instant::now)).time
     }
 
     fn over(&mut self, job: Job, stamp: &Stamp) {
@@ -392,7 +276,7 @@ impl Patrol {
         if let (Some(judged), Some(root)) = (judged, root)
             && let Err(error) = judged.finish(over, &root)
         {
-            self.complain_once(format!("a record is incomplete: {error}"));
+            self.complain_once(&format!("a record is incomplete: {error}"));
         }
     }
 
@@ -421,7 +305,7 @@ impl Patrol {
         }
         let found = machine.look(Vec::new(), &sample);
         if let Some(problem) = machine.problem() {
-            self.complain_once(format!("the patrol's record is incomplete: {problem}"));
+            self.complain_once(&format!("the patrol's record is incomplete: {problem}"));
         }
         for finding in found {
             self.say(None, &finding, stamp);
@@ -452,77 +336,14 @@ impl Patrol {
         self.machine = Some(Judged::new(judge, recording));
     }
 
-    /// The judge's word on a job, or on the machine.
-    fn say(&mut self, job: Option<usize>, finding: &Finding, stamp: &Stamp) {
-        let job = job.and_then(|i| self.jobs.get(i));
-        let (main, begun_s, facts) = match job {
-            Some(job) => (job.group.main, job.begun_s, Arc::clone(&job.facts)),
-            None => (
-                MACHINE,
-                self.machine_begun_s,
-                Arc::clone(&self.machine_facts),
-            ),
-        };
-        let known = finding.severity > Severity::Note
-            && match finding.state {
-                FindingState::Cleared => self.told.cleared(main, &finding.name),
-                FindingState::Raised | FindingState::Updated => {
-                    self.told.raised(main, &finding.name)
-                }
-            };
-        if let (Some(tellers), false) = (&mut self.tellers, known) {
-            tellers.tell(job, &facts, begun_s, finding);
-        }
-        let shown = job.map(PresentJob::from);
-        self.print(finding, shown.as_ref(), begun_s, stamp);
-    }
-
-    /// One line on stdout: all findings as JSON, alarms for people.
-    fn print(&mut self, finding: &Finding, job: Option<&PresentJob>, begun_s: f64, at: &Stamp) {
-        let alarm = finding.severity > Severity::Note;
-        if self.tellers.is_none() || !(alarm || self.request.json) {
-            return;
-        }
-        let shown = PresentFinding::from(finding);
-        let line = Line {
-            time: &at.time,
-            state: finding.state,
-            held_s: at.elapsed_s - begun_s - finding.since_s,
-            finding: &shown,
-            job,
-        };
-        let text = if self.request.json {
-            serde_json::to_string(&line).unwrap_or_default()
-        } else {
-            line.text()
-        };
-        let mut out = std::io::stdout().lock();
-        self.unheard |= writeln!(out, "{text}").and_then(|()| out.flush()).is_err();
-    }
-
-    fn picture(&self, stamp: &Stamp, gpus: &[GpuSample]) -> Present {
-        let read = |device: &GpuInfo| gpus.iter().find(|gpu| gpu.is_of(device));
-        let machine = self.machine.iter().flat_map(|m| m.open().values());
-        Present {
-            time: stamp.time.clone(),
-            gpus: self
-                .devices
-                .iter()
-                .map(|device| present::gpu(device, read(device)))
-                .collect(),
-            jobs: self.jobs.iter().map(PresentJob::from).collect(),
-            findings: machine.map(PresentFinding::from).collect(),
+    fn complain_once(&mut self, text: &str) {
+        if self.said.insert(text.to_owned()) {
+            complain(text);
         }
     }
+}
 
-    fn complain_once(&mut self, text: String) {
-        if self.said.insert(text.clone()) {
-            self.complain(&text);
-        }
-    }
-
-    fn complain(&self, text: &str) {
-        // Nobody is left to be told where stderr is closed.
-        let _ = writeln!(std::io::stderr(), "gpuwatch: {}", clean(text));
-    }
+fn complain(text: &str) {
+    // Nobody is left to be told where stderr is closed.
+    let _ = writeln!(std::io::stderr(), "gpuwatch: {}", clean(text));
 }

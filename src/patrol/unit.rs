@@ -8,8 +8,8 @@ const SHORT: usize = 12;
 
 /// The unit in the text of `/proc/PID/cgroup`, as people would name it.
 pub fn unit_of(cgroup: &str) -> Option<String> {
-    let paths = cgroup.lines().filter_map(|line| line.splitn(3, ':').nth(2));
-    paths.filter_map(unit_in).next()
+    let mut paths = cgroup.lines().filter_map(|line| line.splitn(3, ':').nth(2));
+    paths.find_map(unit_in)
 }
 
 fn unit_in(path: &str) -> Option<String> {

@@ -3,13 +3,12 @@
 use serde_json::json;
 
 use super::machine::{Machine, end, fast, said, wait_for};
-use super::support::{Live, wait_until};
+use super::support::wait_until;
 
 #[test]
 fn a_driver_that_hangs_is_said_once_and_waited_for() {
     let machine = Machine::new(1);
-    let idle = Live::stranger();
-    machine.hold(&idle, "sleep", (0, 7000, 0));
+    let idle = machine.mine("train sleep 3600", (0, 7000, 0));
     let hang = json!([{"call": "nvmlDeviceGetMemoryInfo*", "hang": "until_removed"}]);
     let patrol = machine.patrol(&fast(), &["--json"]);
     wait_for(&patrol, "idle-holding", "raised", &user());
@@ -27,8 +26,7 @@ fn a_driver_that_hangs_is_said_once_and_waited_for() {
 #[test]
 fn a_driver_that_comes_later_is_found() {
     let machine = Machine::new(1);
-    let idle = Live::stranger();
-    machine.hold(&idle, "sleep", (0, 7000, 0));
+    let _idle = machine.mine("train sleep 3600", (0, 7000, 0));
     let absent = json!([{"call": "nvmlInit*", "code": 9}]);
     machine.driver.set(&json!({"gpus": [{}], "faults": absent}));
     let patrol = machine.patrol(&fast(), &["--json"]);
@@ -58,8 +56,7 @@ fn it_ends_when_asked_to_whatever_the_driver_does() {
 #[test]
 fn a_job_that_ends_is_over() {
     let machine = Machine::new(1);
-    let idle = Live::stranger();
-    machine.hold(&idle, "sleep", (0, 7000, 0));
+    let idle = machine.mine("train sleep 3600", (0, 7000, 0));
     let patrol = machine.patrol(&fast(), &[]);
     patrol.wait_for_out("warning: idle-holding for ");
     idle.signal(9);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::machine::{ANA, BOB, Machine, end, fast, is_root, said, wait_for};
+use super::machine::{ANA, BOB, Machine, end, fast, is_root, process, said, wait_for};
 
 /// What was said of a user, each once.
 fn of(said: &[(String, String, String)], user: &str) -> Vec<String> {
@@ -26,7 +26,7 @@ fn idle_orphaned_and_defunct_jobs_are_found_and_nobody_is_ended() {
     let orphan = machine.orphan(BOB.1, (1, 4000));
     // A child that has ended and isn't reaped; the driver still lists it.
     let script = "sleep 0.1 & exec -a parent sleep 3600";
-    let mut parent = machine.process(ANA.1, script, std::process::Stdio::null());
+    let mut parent = process(ANA.1, script, std::process::Stdio::null());
     let zombie = zombie_of(parent.pid());
     machine.set(
         2,
@@ -80,7 +80,7 @@ fn trainings_notebooks_servers_and_what_is_exempt_are_left_in_peace() {
         machine.job(ANA.1, "python sleep 3600", (0, 30_000, 97)),
         machine.job(
             ANA.1,
-            "python3 bash -c 'read -r x' -m ipykernel_launcher",
+            "python3 bash -c 'read -r x; echo' -m ipykernel_launcher",
             (1, 2000, 0),
         ),
         machine.job(ANA.1, "python3 cat", (2, 2000, 0)),

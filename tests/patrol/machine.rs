@@ -1,6 +1,6 @@
 //! A machine with GPUs, and processes of several users on them.
 
-use std::fs::Permissions;
+use std::fs::{Permissions, set_permissions};
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
@@ -10,12 +10,17 @@ use std::process::{Command, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::support::{FakeDriver, Live, Sandbox, alive, content, wait_until};
 
 /// Two users that every Debian has, and their numbers.
 pub const ANA: (&str, u32) = ("games", 5);
 pub const BOB: (&str, u32) = ("news", 9);
+
+/// Two more, who have a desktop; jobs of other tests would show messages there.
+pub const CAT: (&str, u32) = ("man", 6);
+pub const DAN: (&str, u32) = ("lp", 7);
 
 /// Says so where only root can become another user.
 pub fn is_root() -> bool {
@@ -66,10 +71,22 @@ impl Machine {
     }
 
     /// A process of this user that calls itself so, holds this much of a GPU and uses it so much.
-    pub fn job(&self, uid: u32, argv: &str, (gpu, mib, sm): (u32, u64, u32)) -> Live {
+    /// What it reads never comes.
+    pub fn job(&self, uid: u32, argv: &str, share: (u32, u64, u32)) -> Live {
         let script = format!("exec -a {argv}");
-        let live = self.process(uid, &script, Stdio::null());
-        self.hold(&live, argv.split(' ').next().unwrap(), (gpu, mib, sm));
+        let live = process(uid, &script, Stdio::piped());
+        self.hold(&live, argv.split(' ').next().unwrap(), share);
+        live
+    }
+
+    /// A process of whoever runs this, in a process group of its own.
+    pub fn mine(&self, argv: &str, share: (u32, u64, u32)) -> Live {
+        let mut command = Command::new("bash");
+        command
+            .args(["-c", &format!("exec -a {argv}")])
+            .process_group(0);
+        let live = Live::beside(&mut command);
+        self.hold(&live, argv.split(' ').next().unwrap(), share);
         live
     }
 
@@ -77,7 +94,7 @@ impl Machine {
     pub fn server(&self, uid: u32, (gpu, mib): (u32, u64)) -> Live {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let stdin = Stdio::from(OwnedFd::from(socket));
-        let live = self.process(uid, "exec -a serve sleep 3600", stdin);
+        let live = process(uid, "exec -a serve sleep 3600", stdin);
         self.hold(&live, "serve", (gpu, mib, 0));
         live
     }
@@ -86,31 +103,15 @@ impl Machine {
     pub fn hold(&self, live: &Live, name: &str, (gpu, mib, sm): (u32, u64, u32)) {
         let pid = live.pid();
         wait_until("the process has started", || {
-            let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline"));
-            line.is_ok_and(|line| line.split('\0').next() == Some(name))
+            let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline"));
+            words.is_ok_and(|words| words.split('\0').next() == Some(name))
         });
         self.driver.hold(pid as u32, gpu, mib, sm);
     }
 
-    /// A shell script as this user, in a process group of its own.
-    pub fn process(&self, uid: u32, script: &str, stdin: Stdio) -> Live {
-        let mut command = as_user(uid);
-        command.args(["bash", "-c", script]);
-        command
-            .current_dir("/")
-            .process_group(0)
-            .stdin(stdin)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        Live::apart(&mut command)
-    }
-
     /// A process whose session, parent and group are gone: its PID. `End` ends it.
     pub fn orphan(&self, uid: u32, (gpu, mib): (u32, u64)) -> End {
-        let folder = tempfile::Builder::new()
-            .permissions(Permissions::from_mode(0o777))
-            .tempdir()
-            .unwrap();
+        let folder = open_folder();
         let file = folder.path().join("pid");
         let script = format!("(exec -a worker sleep 3600) & echo $! > {}", file.display());
         let mut command = as_user(uid);
@@ -123,6 +124,26 @@ impl Machine {
         self.driver.hold(pid as u32, gpu, mib, 0);
         End(pid)
     }
+}
+
+/// A shell script as this user, in a process group of its own.
+pub fn process(uid: u32, script: &str, stdin: Stdio) -> Live {
+    let mut command = as_user(uid);
+    command.args(["bash", "-c", script]);
+    command
+        .current_dir("/")
+        .process_group(0)
+        .stdin(stdin)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    Live::apart(&mut command)
+}
+
+/// A folder that everybody may write into.
+pub fn open_folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
+    folder
 }
 
 /// A command as another user, with HUP as a terminal leaves it.

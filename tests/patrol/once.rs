@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::machine::{Machine, fast};
-use super::support::{FakeDriver, Live, Sandbox};
+use super::support::{FakeDriver, Sandbox};
 
 fn once(sandbox: &Sandbox, driver: &FakeDriver, options: &[&str]) -> super::support::Ended {
     let mut words = vec!["patrol", "--once", "--window", "3s", "--interval", "200ms"];
@@ -19,8 +19,7 @@ fn one_look_tells_by_its_exit_code_and_as_a_document() {
         (free.code(), &*free.out()),
         (Some(0), "nobody holds a GPU\n")
     );
-    let idle = Live::stranger();
-    machine.hold(&idle, "sleep", (0, 7000, 0));
+    let idle = machine.mine("train sleep 3600", (0, 7000, 0));
     let found = once(&machine.sandbox, &machine.driver, &["--json"]);
     assert_eq!(found.code(), Some(1), "{}", found.err());
     let document: Value = serde_json::from_str(&found.out()).unwrap();
@@ -34,7 +33,7 @@ fn one_look_tells_by_its_exit_code_and_as_a_document() {
     assert_eq!(document["gpus"].as_array().unwrap().len(), 2);
     let text = once(&machine.sandbox, &machine.driver, &[]);
     assert_eq!(text.code(), Some(1));
-    assert!(text.out().contains("sleep 3600 (PID"), "{}", text.out());
+    assert!(text.out().contains("train 3600 (PID"), "{}", text.out());
     assert!(
         text.out().contains("  warning: idle-holding: "),
         "{}",

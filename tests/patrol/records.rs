@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::machine::{Machine, end, fast};
 use super::support::http_server::{Answer, Server};
-use super::support::{Live, Record, wait_until};
+use super::support::{Record, wait_until};
 
 impl Machine {
     /// Waits until so many jobs are being recorded.
@@ -26,10 +26,10 @@ impl Machine {
 #[test]
 fn a_job_has_a_record_as_a_run_has_and_its_secrets_are_masked() {
     let machine = Machine::new(1);
-    let mut command = std::process::Command::new("bash");
-    command.args(["-c", "exec -a python bash -c 'read -r x' --api-key=s3cr3t"]);
-    let mut idle = Live::in_pipes(&mut command);
-    machine.hold(&idle, "python", (0, 7000, 0));
+    let idle = machine.mine(
+        "train bash -c 'sleep 3600; :' --api-key=s3cr3t",
+        (0, 7000, 0),
+    );
     let patrol = machine.patrol(&fast(), &["--json"]);
     patrol.wait_for_out("idle-holding");
     end(patrol);
@@ -50,15 +50,12 @@ fn a_job_has_a_record_as_a_run_has_and_its_secrets_are_masked() {
     assert!(listed.out().contains(id), "{}", listed.out());
     let shown = machine.sandbox.gpuwatch(&["show", id]).run();
     assert!(shown.out().contains("idle-holding"), "{}", shown.out());
-    idle.send("\n");
-    idle.wait();
 }
 
 #[test]
 fn what_was_told_is_not_told_again_after_a_restart() {
     let machine = Machine::new(1);
-    let idle = Live::stranger();
-    machine.hold(&idle, "sleep", (0, 7000, 0));
+    let idle = machine.mine("train sleep 3600", (0, 7000, 0));
     let heard = Server::start(&[Answer::status(200)]);
     let url = heard.url("/hook");
     let patrol = machine.patrol(&fast(), &["--notify", &url]);
@@ -66,8 +63,7 @@ fn what_was_told_is_not_told_again_after_a_restart() {
     end(patrol);
     let patrol = machine.patrol(&fast(), &["--notify", &url]);
     patrol.wait_for_out("idle-holding");
-    let second = Live::stranger();
-    machine.hold(&second, "sleep", (0, 500, 0));
+    let second = machine.mine("second sleep 3600", (0, 500, 0));
     let requests = heard.wait_for(2);
     end(patrol);
     let told: Vec<Value> = requests

@@ -7,7 +7,9 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::machine::{ANA, BOB, Machine, end, fast, is_root, wait_for};
+use super::machine::{
+    ANA, BOB, CAT, DAN, Machine, end, fast, is_root, open_folder, process, wait_for,
+};
 
 use super::support::bus::{Bus, desktop_on};
 use super::support::http_server::{Answer, Server};
@@ -17,10 +19,9 @@ use super::support::{PATIENCE, Record, copy_program, wait_until};
 /// Mail for owners by this server, everything for the administrator by this address.
 fn settings(port: u16) -> Value {
     let mut profile = fast();
-    let post = json!({"type": "email", "url": format!("smtp://127.0.0.1:{port}"), "from": "gpu@example.org",
+    let email = json!({"type": "email", "url": format!("smtp://127.0.0.1:{port}"), "from": "gpu@example.org",
         "to": ["admin@example.org"]});
-    profile["tell"] =
-        json!({"channels": {"post": post}, "routes": [{"to": ["post"], "findings": ["hardware"]}]});
+    profile["tell"] = json!({"channels": {"post": email}, "routes": [{"to": ["post"], "findings": ["hardware"]}]});
     profile["patrol"] = json!({"owners": {"mail": "post", "domain": "example.org"}});
     profile
 }
@@ -89,10 +90,7 @@ fn a_run_that_gpuwatch_watches_tells_its_user_itself() {
         offers: &[],
     });
     let heard = Server::start(&[Answer::status(200)]);
-    let folder = tempfile::Builder::new()
-        .permissions(Permissions::from_mode(0o777))
-        .tempdir()
-        .unwrap();
+    let folder = open_folder();
     let gpuwatch = folder.path().join("gpuwatch");
     copy_program(env!("CARGO_BIN_EXE_gpuwatch").as_ref(), &gpuwatch);
     let runs = folder.path().join("runs");
@@ -101,7 +99,7 @@ fn a_run_that_gpuwatch_watches_tells_its_user_itself() {
         gpuwatch.display(),
         runs.display()
     );
-    let run = machine.process(ANA.1, &script, Stdio::null());
+    let run = process(ANA.1, &script, Stdio::null());
     let child = child_named(run.pid(), "train");
     let id = Record::only_one_in(&runs).json()["id"].clone();
     machine.driver.hold(child, 0, 8000, 0);
@@ -174,23 +172,23 @@ fn the_owner_sees_a_message_on_the_desktop_and_nobody_else_does() {
         .permissions(Permissions::from_mode(0o755))
         .tempdir()
         .unwrap();
-    let (anas, bobs) = (Session::of(ANA.1), Session::of(BOB.1));
+    let (cats, dans) = (Session::of(CAT.1), Session::of(DAN.1));
     let bus = |(_, uid): (&str, u32), session: &Session| {
         let address = format!("unix:path={}/bus", session.0.display());
         Bus::of_user(uid, &address, folder.path())
     };
-    let (Some(anas_bus), Some(bobs_bus)) = (bus(ANA, &anas), bus(BOB, &bobs)) else {
+    let (Some(cats_bus), Some(dans_bus)) = (bus(CAT, &cats), bus(DAN, &dans)) else {
         return;
     };
-    let (anas_desktop, bobs_desktop) = (desktop_on(&anas_bus), desktop_on(&bobs_bus));
+    let (cats_desktop, dans_desktop) = (desktop_on(&cats_bus), desktop_on(&dans_bus));
     let machine = Machine::new(2);
-    let job = machine.job(ANA.1, "anas-job sleep 3600", (0, 8000, 0));
+    let job = machine.job(CAT.1, "cats-job sleep 3600", (0, 8000, 0));
     let patrol = machine.patrol(&fast(), &["--json"]);
-    let (title, body, urgency) = anas_desktop.recv_timeout(PATIENCE).unwrap();
+    let (title, body, urgency) = cats_desktop.recv_timeout(PATIENCE).unwrap();
     assert!(title.starts_with("idle-holding: "), "{title}");
-    assert!(body.contains("anas-job"), "{body}");
+    assert!(body.contains("cats-job"), "{body}");
     assert_eq!(urgency, Some(1));
     end(patrol);
-    assert!(bobs_desktop.try_recv().is_err());
+    assert!(dans_desktop.try_recv().is_err());
     drop(job);
 }
