@@ -67,7 +67,7 @@ pub struct Patrol {
     inventory: Inventory,
     devices: Vec<GpuInfo>,
     /// Who was on each device when that was last told.
-    lists: BTreeMap<String, BTreeSet<u32>>,
+    lists: BTreeMap<String, BTreeSet<ProcessId>>,
     jobs: Vec<Job>,
     machine: Option<Judged>,
     machine_facts: Arc<RunFacts>,
@@ -223,11 +223,14 @@ impl Patrol {
             // A moment without an answer says nothing about who is there.
             if let Some(list) = gpu.processes.value() {
                 let compute = list.iter().filter(|p| p.compute && !p.mps_server);
-                let pids = compute.map(|p| p.pid).collect();
-                self.lists.insert(gpu.label(), pids);
+                let there = compute.filter_map(|p| self.sight.identity(p.pid));
+                self.lists.insert(gpu.label(), there.collect());
+            } else if let Some(list) = self.lists.get_mut(&gpu.label()) {
+                list.retain(|id| self.sight.is_there(*id));
             }
         }
-        let holders: BTreeSet<u32> = self.lists.values().flatten().copied().collect();
+        let all = self.lists.values().flatten();
+        let holders: BTreeSet<u32> = all.map(|id| id.pid).collect();
         let mut groups = self.sight.scene(&holders).groups();
         let mut over = Vec::new();
         for (i, job) in self.jobs.iter_mut().enumerate() {
@@ -337,7 +340,9 @@ impl Patrol {
     }
 
     fn complain_once(&mut self, text: &str) {
-        if self.said.insert(text.to_owned()) {
+        // What follows may name another file each time.
+        let (what, _) = text.split_once(':').unwrap_or((text, ""));
+        if self.said.insert(what.to_owned()) {
             complain(text);
         }
     }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::error::{CURE_READ, CURE_WRITE, RecordError};
 use super::files::{self, Lines, Locked};
 use super::tail::ReverseLines;
-use crate::model::{Exit, Outcome, RunRecord, RunState, Summary};
+use crate::model::{Exit, Origin, Outcome, RunRecord, RunState, Summary};
 
 /// The file's name.
 pub const INDEX: &str = "index.jsonl";
@@ -75,6 +75,9 @@ pub struct IndexEntry {
     /// The run in numbers.
     #[serde(default)]
     pub summary: Summary,
+    /// What it is a record of, if no run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// The run's directory.
     #[serde(default)]
     pub dir: String,
@@ -115,6 +118,7 @@ impl IndexEntry {
             gpus: record.gpus.iter().map(|gpu| gpu.index).collect(),
             findings,
             summary: record.summary.clone(),
+            origin: record.origin,
             dir: dir.to_string_lossy().into_owned(),
         }
     }
