@@ -3,8 +3,8 @@
 //! Owns parsing of the command line, its errors and exit codes. Nothing imports it.
 
 mod alert;
-mod doctor;
 mod deliver;
+mod doctor;
 mod errors;
 mod export;
 mod gpu_args;

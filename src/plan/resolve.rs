@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::model::{
-    ActSettings, Channel, EndSettings, Gate, GpuChoice, GpuWish, JudgeSettings, Leftovers, Limit, Listen, MemLimit, PatrolSettings, Route, Rule, RunNews, Severity, Switch, TellSettings, Wait,
+    ActSettings, Channel, EndSettings, Gate, GpuChoice, GpuWish, JudgeSettings, Leftovers, Limit,
+    Listen, MemLimit, PatrolSettings, Route, Rule, RunNews, Severity, Switch, TellSettings, Wait,
 };
 
 use super::expression::{self, Names, Scope};

@@ -33,7 +33,8 @@ pub use show::shown;
 pub use yaml::{MAX_BYTES, TOO_LARGE};
 
 use crate::model::{
-    ActSettings, EndSettings, Gate, GpuChoice, JudgeSettings, Listen, MemLimit, PatrolSettings, Phase, Rule, TellSettings,
+    ActSettings, EndSettings, Gate, GpuChoice, JudgeSettings, Listen, MemLimit, PatrolSettings,
+    Phase, Rule, TellSettings,
 };
 
 /// A profile with every value filled in.

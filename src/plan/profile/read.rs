@@ -16,7 +16,8 @@ use super::values;
 use super::{End, Env, Gpus, Metrics, Pattern, Profile, Progress, Record, Restart, Variable};
 use crate::model::names::FINDINGS;
 use crate::model::{
-    ActSettings, Action, EndSettings, FindingSettings, Gate, GpuChoice, JudgeSettings, Leftovers, Limit, PatrolSettings, Rule, Severity, TellSettings,
+    ActSettings, Action, EndSettings, FindingSettings, Gate, GpuChoice, JudgeSettings, Leftovers,
+    Limit, PatrolSettings, Rule, Severity, TellSettings,
 };
 use crate::plan::expression::{self, Names, Scope};
 use crate::plan::nearest::suggestion;
