@@ -11,6 +11,7 @@ pub mod launch;
 pub mod model;
 pub mod nvml;
 pub mod observe;
+pub mod patrol;
 pub mod place;
 pub mod plan;
 pub mod read;

@@ -4,9 +4,12 @@
 //! own, inherits nothing but the environment, and is no part of the job.
 
 use std::io;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
+
+use nix::unistd::{Uid, User};
 
 use crate::model::units::seconds_text;
 use crate::model::{Event, Logged, OwnProcesses, Program, Programs};
@@ -20,12 +23,30 @@ pub const WITHIN: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug, Default)]
 pub struct Commands {
     own: OwnProcesses,
+    /// Another user that they are started as.
+    user: Option<u32>,
 }
 
 impl Commands {
     /// Their processes are entered in this list while they live.
     pub fn new(own: OwnProcesses) -> Self {
-        Self { own }
+        Self { own, user: None }
+    }
+
+    /// They are started as this user, which root alone can do, with nothing of our environment
+    /// but what the user's session has.
+    pub fn as_user(own: OwnProcesses, uid: u32) -> Self {
+        Self {
+            own,
+            user: Some(uid),
+        }
+    }
+
+    /// Whether this user has a session bus.
+    pub fn has_session(uid: u32) -> bool {
+        let socket = std::fs::symlink_metadata(session_bus(uid));
+        // Nobody else's, whoever could make the folder.
+        socket.is_ok_and(|file| file.file_type().is_socket() && file.uid() == uid)
     }
 }
 
@@ -35,6 +56,9 @@ impl Programs for Commands {
             return Err("there is no program to run".to_owned());
         };
         let mut command = Command::new(name);
+        if let Some(uid) = self.user {
+            become_user(&mut command, uid);
+        }
         command
             .args(args)
             .envs(program.env.iter().map(|(name, value)| (name, value)));
@@ -93,6 +117,25 @@ pub fn on_finding(argv: &[String], run_id: &str, logged: &Logged) -> Option<Prog
         stdin,
         within: WITHIN,
     })
+}
+
+fn session_bus(uid: u32) -> String {
+    format!("/run/user/{uid}/bus")
+}
+
+/// std gives up supplementary groups, then the group, then the user, between fork and exec.
+fn become_user(command: &mut Command, uid: u32) {
+    let user = User::from_uid(Uid::from_raw(uid)).ok().flatten();
+    // A user without a name has no group either: its number is nobody else's.
+    let gid = user.as_ref().map_or(uid, |user| user.gid.as_raw());
+    let bus = format!("unix:path={}", session_bus(uid));
+    command
+        .uid(uid)
+        .gid(gid)
+        .current_dir("/")
+        .env_clear()
+        .env("DBUS_SESSION_BUS_ADDRESS", bus)
+        .env("XDG_RUNTIME_DIR", format!("/run/user/{uid}"));
 }
 
 fn cant_start(error: &io::Error) -> String {

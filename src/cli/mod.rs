@@ -4,6 +4,7 @@
 
 mod alert;
 mod compare;
+mod deliver;
 mod doctor;
 mod errors;
 mod export;
@@ -13,6 +14,7 @@ mod helper;
 mod layers;
 mod output;
 mod parse;
+mod patrol;
 mod profile;
 mod ps;
 mod replay;
@@ -70,12 +72,16 @@ enum Command {
     Ps(ps::PsArgs),
     /// Try the channels of alerts, and send what could not be sent
     Alert(alert::AlertArgs),
+    /// Watch every process that holds a GPU on this machine (service)
+    Patrol(Box<patrol::PatrolArgs>),
     /// What progress is read off this output
     Parse(parse::ParseArgs),
     /// Profiles: those there are, what they hold, what is wrong with them
     Profile(profile::ProfileArgs),
     #[command(hide = true)]
     Helper(helper::HelperArgs),
+    #[command(hide = true)]
+    Deliver,
 }
 
 /// `gpuwatch run` alone: building all commands takes longer than starting one.
@@ -110,6 +116,8 @@ pub fn main() -> ExitCode {
             Command::Alert(args) => alert::run(&args),
             Command::Parse(args) => parse::run(&args),
             Command::Profile(args) => profile::run(&args),
+            Command::Patrol(args) => patrol::run(&args),
+            Command::Deliver => deliver::run(),
             Command::Helper(args) => helper::run(&args),
         },
         Err(error) => errors::refuse(&error, &words),

@@ -196,7 +196,7 @@ fn framework(text: &str) -> Result<String, String> {
 }
 
 /// Between 100 ms (a reading takes some) and an hour.
-fn interval(text: &str) -> Result<Duration, String> {
+pub fn interval(text: &str) -> Result<Duration, String> {
     let interval = units::duration(text).map_err(|e| e.to_string())?;
     if interval < Duration::from_millis(100) || interval > Duration::from_secs(3600) {
         return Err(format!(
@@ -207,7 +207,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 /// More than nothing.
-fn lasting(text: &str) -> Result<Duration, String> {
+pub fn lasting(text: &str) -> Result<Duration, String> {
     let duration = units::duration(text).map_err(|e| e.to_string())?;
     if duration.is_zero() {
         return Err(format!("'{text}' is out of range: it must be above 0"));

@@ -1,6 +1,6 @@
 //! What is known of a job before anything is judged: what `run.json` says.
 
-use crate::model::{GpuInfo, RunRecord};
+use crate::model::{GpuInfo, Origin, RunRecord};
 
 /// The facts. Everything may be missing; what a sample says goes before it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,7 +19,12 @@ pub struct JobFacts {
     pub world: Option<u32>,
     /// Whether this run is one rank of several that were started elsewhere.
     pub local_rank: Option<u32>,
+    /// This is no job: what is judged is the machine as a patrol sees it.
+    pub machine: bool,
 }
+
+/// Names and words that tell of a notebook.
+pub const NOTEBOOKS: [&str; 3] = ["ipykernel", "jupyter", "ipython"];
 
 impl JobFacts {
     /// As the record has them.
@@ -35,6 +40,7 @@ impl JobFacts {
             pid: record.pid,
             world: record.job.world,
             local_rank: record.job.local_rank,
+            machine: record.origin == Some(Origin::Machine),
         }
     }
 
@@ -47,5 +53,54 @@ impl JobFacts {
     /// Whether any word of the command holds this text.
     pub fn command_has(&self, text: &str) -> bool {
         self.argv.iter().any(|word| word.contains(text))
+    }
+
+    /// Whether a person works at it: a notebook, or an interpreter without a program.
+    pub fn is_interactive(&self) -> bool {
+        NOTEBOOKS.iter().any(|name| self.command_has(name)) || self.is_bare_interpreter()
+    }
+
+    fn is_bare_interpreter(&self) -> bool {
+        let Some((program, options)) = self.argv.split_first() else {
+            return false;
+        };
+        let name = program.rsplit('/').next().unwrap_or_default();
+        let version = name.strip_prefix("python").or(name.strip_prefix("pypy"));
+        let versioned = |v: &str| v.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        // Words that name a program, and options that do (`-c`, `-m`), make it a program's.
+        let plain = |word: &String| {
+            word.strip_prefix('-')
+                .is_some_and(|flags| !flags.is_empty() && !flags.contains(['c', 'm']))
+        };
+        let asked = options.iter().any(|word| word == "-i");
+        version.is_some_and(versioned) && (asked || options.iter().all(plain))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_person_works_at_a_notebook_or_at_an_interpreter_without_a_program() {
+        for (command, wanted) in [
+            ("python3", true),
+            ("/usr/bin/python3.12 -q", true),
+            ("python -i train.py", true),
+            ("python -m ipykernel_launcher -f k.json", true),
+            ("/opt/venv/bin/python /opt/venv/bin/jupyter-lab", true),
+            ("python train.py", false),
+            ("python -u train.py", false),
+            ("python3 -c pass", false),
+            ("python -m torch.distributed.run t.py", false),
+            ("pythonista", false),
+            ("", false),
+        ] {
+            let facts = JobFacts {
+                argv: command.split_whitespace().map(str::to_owned).collect(),
+                ..JobFacts::default()
+            };
+            assert_eq!(facts.is_interactive(), wanted, "{command}");
+        }
     }
 }

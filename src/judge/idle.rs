@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use crate::model::{Limit, Severity};
 
 use super::finding::{Book, Claim, Evidence};
+use super::leftovers::ORPHANS;
 use super::view::View;
 
 /// The finding's name.
@@ -171,7 +172,8 @@ impl Idle {
 }
 
 fn raise(v: &View<'_>, since: f64, mean: Option<f64>, book: &mut Book) {
-    let because = book.holds("hardware").then(|| "hardware".to_owned());
+    let explains = ["hardware", ORPHANS].into_iter().find(|n| book.holds(n));
+    let because = explains.map(str::to_owned);
     let claim = Claim::new(IDLE, Severity::Warning, since)
         .because(because)
         .evidence(numbers(v, mean))

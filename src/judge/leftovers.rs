@@ -2,7 +2,7 @@
 //!
 //! Owns both findings. What they hold of the GPUs makes them serious.
 
-use crate::model::{Sample, Severity};
+use crate::model::{Limit, Sample, Severity};
 
 use super::finding::{Book, Claim, Evidence};
 use super::view::View;
@@ -16,12 +16,16 @@ const GRACE_S: f64 = 3.0;
 const REAP_S: f64 = 20.0;
 /// A process waits for a device so long before it is called stuck, seconds.
 const STUCK_S: f64 = 60.0;
+/// What was left behind, and may be a daemon that works now and then, is quiet for so long before
+/// it is called an orphan, seconds.
+const LEFT_QUIET_S: f64 = 120.0;
 /// So many PIDs are listed.
 const PIDS: usize = 16;
 
 /// The family.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Leftovers {
+    left_quiet_s: f64,
     /// Live processes at the last sample, and when that was.
     procs: Option<(f64, u32)>,
     zombies_since: Option<f64>,
@@ -29,6 +33,20 @@ pub struct Leftovers {
 }
 
 impl Leftovers {
+    /// With the settings in this book.
+    pub fn new(book: &Book) -> Self {
+        let left_quiet_s = match book.settings(ORPHANS).after {
+            Limit::Auto => LEFT_QUIET_S,
+            Limit::After(d) => d.as_secs_f64(),
+        };
+        Self {
+            left_quiet_s,
+            procs: None,
+            zombies_since: None,
+            stuck_s: 0.0,
+        }
+    }
+
     /// Takes in one sample.
     pub fn sample(&mut self, sample: &Sample, v: &View<'_>, book: &mut Book) {
         let now = v.s.now.elapsed_s;
@@ -43,6 +61,8 @@ impl Leftovers {
             } else if now - ended >= GRACE_S {
                 self.raise(ended, v, book);
             }
+        } else if v.p.is_left_behind() {
+            self.left_behind(v, book);
         }
         self.defunct(sample, v, book);
     }
@@ -57,6 +77,33 @@ impl Leftovers {
         if alive {
             self.raise(ended, v, book);
         }
+    }
+
+    /// Nobody waits for this job any more, and it does nothing. One that works is somebody's.
+    fn left_behind(&self, v: &View<'_>, book: &mut Book) {
+        if v.s.active {
+            book.clear(ORPHANS);
+            return;
+        }
+        let quiet = v.s.held == Some(true) && v.s.quiet() >= self.left_quiet_s;
+        if !quiet || v.s.is_blind() || v.may_be_silent() || book.holds(ORPHANS) {
+            return;
+        }
+        let pids: Vec<u32> = v.p.live.keys().copied().take(PIDS).collect();
+        let list: Vec<String> = pids.iter().map(u32::to_string).collect();
+        let evidence = Evidence::new()
+            .num("procs", self.procs.map(|(_, n)| f64::from(n)))
+            .num("gpu_mem_mib", v.s.held_mib)
+            .num("quiet_s", v.s.quiet())
+            .pids(pids);
+        let claim = Claim::new(ORPHANS, Severity::Critical, v.s.acted.elapsed_s)
+            .cause("left-behind")
+            .evidence(evidence)
+            .advice(format!(
+                "What started it is gone, and it holds GPU memory without using it: `kill {}` ends it.",
+                list.join(" ")
+            ));
+        book.raise(claim);
     }
 
     fn raise(&self, ended: f64, v: &View<'_>, book: &mut Book) {

@@ -42,6 +42,7 @@ mod stalled;
 mod story;
 #[cfg(test)]
 mod tests;
+mod unexplained;
 mod unused;
 mod verdict;
 mod view;
@@ -65,6 +66,7 @@ use rules::Rules;
 use signals::Signals;
 use stalled::Stalled;
 use story::Story;
+use unexplained::Unexplained;
 use unused::Unused;
 use view::View;
 use waiting::Waiting;
@@ -93,6 +95,7 @@ pub struct Judge {
     stalled: Stalled,
     idle: Idle,
     unused: Unused,
+    unexplained: Unexplained,
     loss: Loss,
     phases: Phases,
     rules: Rules,
@@ -102,7 +105,7 @@ impl Judge {
     /// A judge that has seen nothing yet.
     pub fn new(settings: JudgeSettings, rules: Vec<Rule>, facts: JobFacts) -> Self {
         let book = Book::new(settings);
-        let notebook = processes::NOTEBOOKS.iter().any(|n| facts.command_has(n));
+        let notebook = facts.is_interactive();
         Self {
             processes: Processes::of(facts.pid, notebook),
             signals: Signals::default(),
@@ -110,10 +113,11 @@ impl Judge {
             waiting: Waiting::default(),
             memory: Memory::default(),
             hardware: Hardware::default(),
-            leftovers: Leftovers::default(),
+            leftovers: Leftovers::new(&book),
             stalled: Stalled::new(&book),
             idle: Idle::new(&book),
             unused: Unused::default(),
+            unexplained: Unexplained::new(&book),
             loss: Loss::default(),
             phases: Phases::default(),
             rules: Rules::new(rules),
@@ -185,6 +189,9 @@ impl Judge {
     }
 
     fn sample(&mut self, sample: &Sample) {
+        if self.facts.machine {
+            return self.unexplained.sample(sample, &mut self.book);
+        }
         self.processes.sample(sample);
         let frozen =
             Waiting::is_stopped(sample, &self.processes) || self.book.holds(waiting::WAITING);

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use crate::model::{Event, Logged, ProcessChange, Sample};
 
+use super::facts::NOTEBOOKS;
+
 /// So many are kept apart; a build forks thousands.
 const MOST: usize = 4096;
 /// After so many samples with the main process's cores, their absence means that it ended.
@@ -57,9 +59,6 @@ pub struct Processes {
     main_cores: u32,
     main_missing: u32,
 }
-
-/// Names and words that tell of a notebook.
-pub const NOTEBOOKS: [&str; 3] = ["ipykernel", "jupyter", "ipython"];
 
 impl Processes {
     /// Nothing is known but the main process's PID, if that, and whether the command is a
@@ -127,6 +126,18 @@ impl Processes {
         let left =
             |(pid, m): &(&u32, &Member)| Some(**pid) != self.main && m.zombie_since.is_none();
         self.live.iter().filter(left)
+    }
+
+    /// Whether what started the main process is gone, as a patrol tells of a job that was left
+    /// behind. In a run its parent is gpuwatch.
+    pub fn is_left_behind(&self) -> bool {
+        let main = self.main.and_then(|main| self.live.get(&main));
+        self.main_ended_s.is_none() && main.is_some_and(|m| m.orphaned)
+    }
+
+    /// Whether any of them listens on a socket.
+    pub fn listens(&self) -> bool {
+        self.live.values().any(|m| m.listens.is_some())
     }
 
     fn change(

@@ -28,7 +28,9 @@ impl View<'_> {
 
     /// A server waits for requests.
     pub fn is_serving(&self) -> bool {
-        self.story.ready && !self.s.advances.begun
+        // A rank of a training listens, too: what spins waits for its peers, not for requests.
+        let listens = self.p.listens() && self.s.spinning.is_none();
+        (self.story.ready || listens) && !self.s.advances.begun
     }
 
     /// Silence means nothing: somebody else's turn, or the end.

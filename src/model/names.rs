@@ -106,6 +106,7 @@ pub const FINDINGS: &[&str] = &[
     "idle_holding",
     "orphans",
     "defunct",
+    "unexplained_memory",
     "data_starved",
     "cpu_bound",
     "low_use",

@@ -101,6 +101,16 @@ pub struct Summary {
     pub overall_pct: Option<f64>,
 }
 
+/// Where a record comes from, if it is no run's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// A job that `gpuwatch patrol` found: nobody launched it with gpuwatch.
+    Found,
+    /// The machine, as a patrol sees it: its job is all processes that hold GPU memory.
+    Machine,
+}
+
 /// `run.json`, schema 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
@@ -171,6 +181,9 @@ pub struct RunRecord {
     /// The judgement at the end.
     #[serde(default)]
     pub verdict: Verdict,
+    /// Absent of a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// The resolved settings of the judge.
     #[serde(default)]
     pub judge: Map<String, Value>,

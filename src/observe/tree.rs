@@ -64,8 +64,8 @@ pub struct Leftover {
 pub struct JobTree {
     fs: ProcFs,
     supervisor: Option<u32>,
-    /// The process to watch from, until it is known; only where no supervisor is.
-    root: Option<ProcessId>,
+    /// Processes to watch from, until they are known; only where no supervisor is.
+    roots: Vec<ProcessId>,
     main: Option<ProcessId>,
     main_seen: bool,
     ours: BTreeSet<u32>,
@@ -93,7 +93,7 @@ impl JobTree {
         Self {
             fs,
             supervisor: Some(supervisor),
-            root: None,
+            roots: Vec::new(),
             main,
             main_seen: false,
             ours: exclude,
@@ -118,8 +118,17 @@ impl JobTree {
     pub fn attached(fs: ProcFs, root: ProcessId) -> Self {
         Self {
             supervisor: None,
-            root: Some(root),
+            roots: vec![root],
+            // Several such trees may be watched at once.
+            keep_left: 0,
             ..Self::new(fs, 0, BTreeSet::new(), Some(root))
+        }
+    }
+
+    /// Another process that belongs to it, with its descendants.
+    pub fn add_root(&mut self, root: ProcessId) {
+        if !self.known.contains_key(&root.pid) && !self.roots.contains(&root) {
+            self.roots.push(root);
         }
     }
 
@@ -227,11 +236,16 @@ impl JobTree {
     }
 
     fn look_for(&mut self, elapsed_s: f64, vanished: bool) -> Vec<Found> {
-        let root = self.root.take().and_then(|root| {
-            let (stat, name) = self.fs.stat(root.pid).ok()?;
-            (stat.start == root.start).then(|| (stat, name.to_vec()))
-        });
-        self.welcome(root.into_iter().collect());
+        let mut roots = Vec::new();
+        for root in std::mem::take(&mut self.roots) {
+            let Ok((stat, name)) = self.fs.stat(root.pid) else {
+                continue;
+            };
+            if stat.start == root.start && !self.known.contains_key(&root.pid) {
+                roots.push((stat, name.to_vec()));
+            }
+        }
+        self.welcome(roots);
         let view = View {
             supervisor: self.supervisor,
             known: &self.known,

@@ -79,7 +79,8 @@ impl Walker {
             .zip(last)
             .and_then(|(a, b)| b.checked_sub(a).map(|n| (a, n)));
         let probed = match news {
-            Some((first, n)) if n <= PROBE_AT_MOST => {
+            // Whoever watches several jobs would ask each new process once for each of them.
+            Some((first, n)) if n <= PROBE_AT_MOST && view.supervisor.is_some() => {
                 found = probe(fs, view, first, n);
                 true
             }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::model::{
     ActSettings, Channel, EndSettings, Gate, GpuChoice, GpuWish, JudgeSettings, Leftovers, Limit,
-    Listen, MemLimit, Route, Rule, RunNews, Severity, Switch, TellSettings, Wait,
+    Listen, MemLimit, PatrolSettings, Route, Rule, RunNews, Severity, Switch, TellSettings, Wait,
 };
 
 use super::expression::{self, Names, Scope};
@@ -92,6 +92,10 @@ pub struct Resolved {
     pub end: EndSettings,
     /// When a run that succeeded fails all the same: the profile's and the flags'.
     pub gates: Vec<Gate>,
+    /// What a patrol is told.
+    pub patrol: PatrolSettings,
+    /// What of a patrol's records is kept.
+    pub record: profile::Record,
     /// Keys that are set but not acted on by this version, for a note.
     pub unheeded: Vec<String>,
 }
@@ -128,6 +132,8 @@ pub fn settings(layers: Vec<Node>, name: &str, flags: &Flags) -> Result<Resolved
         },
         end: end(profile.end.settings, flags),
         gates,
+        patrol: profile.patrol,
+        record: profile.record,
         unheeded,
     };
     judge(&mut resolved.judge, flags);

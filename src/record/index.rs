@@ -17,7 +17,7 @@ use super::error::{CURE_READ, CURE_WRITE, RecordError};
 use super::files::{self, Lines, Locked};
 use super::tail::ReverseLines;
 use super::usage::GpuUsage;
-use crate::model::{Exit, Outcome, RunRecord, RunState, Summary};
+use crate::model::{Exit, Origin, Outcome, RunRecord, RunState, Summary};
 
 /// The file's name.
 pub const INDEX: &str = "index.jsonl";
@@ -80,6 +80,9 @@ pub struct IndexEntry {
     /// was indexed by an older version).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Vec<GpuUsage>>,
+    /// What it is a record of, if no run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// The run's directory.
     #[serde(default)]
     pub dir: String,
@@ -127,6 +130,7 @@ impl IndexEntry {
             findings,
             summary: record.summary.clone(),
             usage: None,
+            origin: record.origin,
             dir: dir.to_string_lossy().into_owned(),
         }
     }

@@ -32,4 +32,4 @@ mod stopper;
 mod watchers;
 pub mod wire;
 
-pub use clock::wall_now;
+pub use clock::{RunClock, wall_now};

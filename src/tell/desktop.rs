@@ -32,14 +32,32 @@ pub fn has_bus() -> bool {
 /// # Errors
 /// It was not shown. There is no second try: it would be late.
 pub async fn send(letter: &Letter) -> Result<(), Failure> {
+    show(&letter.title(), &letter.body(), letter.alert.severity).await
+}
+
+/// Shows a message that is a text already, and waits until it is shown.
+///
+/// # Errors
+/// It was not shown, in words.
+pub fn show_text(title: &str, body: &str, severity: Severity) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("it can't be shown: {error}"))?;
+    let shown = runtime.block_on(show(title, body, severity));
+    runtime.shutdown_background();
+    shown.map_err(|failure| failure.why)
+}
+
+async fn show(title: &str, body: &str, severity: Severity) -> Result<(), Failure> {
     let mut notification = Notification::new();
     notification
         .appname("gpuwatch")
-        .summary(&letter.title())
-        .body(&escape(&cut(&letter.body(), MOST)))
+        .summary(title)
+        .body(&escape(&cut(body, MOST)))
         .icon("dialog-warning")
         .timeout(Timeout::Default)
-        .urgency(match letter.alert.severity {
+        .urgency(match severity {
             Severity::Critical => Urgency::Critical,
             Severity::Warning => Urgency::Normal,
             Severity::Note => Urgency::Low,

@@ -48,6 +48,7 @@ mod worker;
 
 pub use alert::{About, Alert, Brief, End, Finding, OfRanks, Progress, RankNote, RunFacts, State};
 pub use channel::{ChannelError, Channels};
+pub use desktop::show_text;
 pub use errand::{Tried, flush, test};
 pub use outbox::{Kept, Outbox};
 pub use policy::Happening;

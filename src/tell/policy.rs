@@ -4,17 +4,21 @@
 //! what a message looks like or whether it arrives.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::model::{Event, FindingState, ProgressState, Repeat, Severity, Stamp, TellSettings};
+use crate::model::{FindingState, ProgressState, Repeat, Severity, Stamp, TellSettings};
 
-use super::alert::{About, Alert, End, Finding, OfRanks, Progress, State};
+use super::alert::{About, Alert, End, Finding, OfRanks, Progress, RunFacts, State};
 
 mod gate;
+mod news;
 mod routes;
 #[cfg(test)]
 mod tests;
 
 use gate::Gate;
+use news::Key;
+pub use news::{Happening, Inherited, Send};
 pub use routes::{DESKTOP, Routes};
 
 /// An alarm waits this long for its evidence, seconds.
@@ -29,105 +33,11 @@ const FREE_RAISES: u32 = 3;
 /// The first and the longest pause of a finding that comes and goes, seconds.
 const PAUSE_S: (f64, f64) = (60.0, 3600.0);
 
-/// What happened, as far as somebody may want to hear of it.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Happening {
-    /// The run began.
-    Started,
-    /// Where training stands, and the `elapsed_s` when that last changed.
-    Progress {
-        /// As it stands.
-        now: ProgressState,
-        /// `None` while it never moved.
-        moved_s: Option<f64>,
-    },
-    /// The judge's word.
-    Finding {
-        /// What it says.
-        finding: Finding,
-        /// How serious.
-        severity: Severity,
-        /// Raised, updated, cleared.
-        state: FindingState,
-        /// Whether `Evidence` for it will follow: the alarm waits for it, [`EVIDENCE_S`] at most.
-        awaits_evidence: bool,
-    },
-    /// What `act` found out about a finding.
-    Evidence {
-        /// The finding's name.
-        finding: String,
-        /// A few lines.
-        stacks: Vec<String>,
-    },
-    /// What the ranks of the job say now, by the subject of an alert.
-    Ranks(BTreeMap<String, OfRanks>),
-    /// Others of the job spoke until now: who was told of what, which is all that is known to
-    /// hold.
-    TakenOver(Vec<Inherited>),
-    /// Others of the job go on, and will say how it ended: what waits is told, and nothing after.
-    Left,
-    /// The run ended. Nothing is told after it.
-    Ended(End),
-    /// Time passed.
-    Tick,
-}
-
-impl Happening {
-    /// The judge's word as an event says it; `None` for any other event.
-    pub fn of_event(event: &Event, awaits_evidence: bool) -> Option<Self> {
-        let Event::Finding {
-            name,
-            cause,
-            severity,
-            state,
-            because,
-            since_s,
-            evidence,
-            advice,
-        } = event
-        else {
-            return None;
-        };
-        Some(Self::Finding {
-            finding: Finding {
-                name: name.clone(),
-                cause: cause.clone(),
-                because: because.clone(),
-                since_s: *since_s,
-                evidence: evidence.clone(),
-                advice: advice.clone(),
-            },
-            severity: *severity,
-            state: *state,
-            awaits_evidence,
-        })
-    }
-}
-
-/// A finding of which others of the job have told.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Inherited {
-    /// As they told it.
-    pub finding: Finding,
-    /// How serious.
-    pub severity: Severity,
-    /// Which channels know.
-    pub told: Vec<String>,
-}
-
-/// One alert for some channels.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Send {
-    /// Their names, sorted, not empty.
-    pub to: Vec<String>,
-    /// What they are told.
-    pub alert: Alert,
-}
-
 /// A finding that holds.
 #[derive(Debug)]
 struct Open {
     finding: Finding,
+    run: Option<Arc<RunFacts>>,
     severity: Severity,
     stacks: Vec<String>,
     /// Its evidence is waited for until then.
@@ -190,8 +100,8 @@ impl Habit {
 pub struct Policy {
     routes: Routes,
     repeat: Repeat,
-    open: BTreeMap<String, Open>,
-    habits: BTreeMap<String, Habit>,
+    open: BTreeMap<Key, Open>,
+    habits: BTreeMap<Key, Habit>,
     gate: Gate,
     progress: ProgressState,
     moved_s: Option<f64>,
@@ -225,21 +135,25 @@ impl Policy {
             Happening::Started => {
                 let to = self.routes.of_start();
                 let alert = self.alert(at, About::Started, State::Raised, Severity::Note);
-                due.push(Send { to, alert });
+                due.push(Send {
+                    to,
+                    alert,
+                    run: None,
+                });
             }
             Happening::Progress { now, moved_s } => {
                 self.progress = now;
                 self.moved_s = moved_s;
             }
-            Happening::Finding {
-                finding,
-                severity,
-                state: FindingState::Raised | FindingState::Updated,
-                awaits_evidence,
-            } => self.holds(at.elapsed_s, finding, severity, awaits_evidence),
-            Happening::Finding { finding, .. } => due.extend(self.cleared(at, finding)),
+            Happening::Of { run, finding } => due.extend(self.found(at, Some(run), *finding)),
+            found @ Happening::Finding { .. } => due.extend(self.found(at, None, found)),
+            Happening::Over(job) => due.extend(self.gone(at, &job)),
+            Happening::Closing => {
+                self.over = true;
+                return self.gate.last(Vec::new());
+            }
             Happening::Evidence { finding, stacks } => {
-                if let Some(open) = self.open.get_mut(&finding) {
+                if let Some(open) = self.open.get_mut(&(String::new(), finding)) {
                     open.stacks = stacks;
                     open.evidence_s = None;
                 }
@@ -278,27 +192,77 @@ impl Policy {
         .collect()
     }
 
+    /// The judge's word.
+    fn found(
+        &mut self,
+        at: &Stamp,
+        run: Option<Arc<RunFacts>>,
+        happening: Happening,
+    ) -> Option<Send> {
+        let Happening::Finding {
+            finding,
+            severity,
+            state,
+            awaits_evidence,
+        } = happening
+        else {
+            return None;
+        };
+        let job = run.as_ref().map_or_else(String::new, |run| run.id.clone());
+        let key = (job, finding.name.clone());
+        if state == FindingState::Cleared {
+            return self.cleared(at, &key, finding);
+        }
+        let waits = awaits_evidence.then_some(at.elapsed_s + EVIDENCE_S);
+        self.holds(at.elapsed_s, key, (finding, run), severity, waits);
+        None
+    }
+
+    /// A job is over, and with it all that held of it.
+    fn gone(&mut self, at: &Stamp, job: &str) -> Vec<Send> {
+        let held: Vec<(Key, Finding)> = self
+            .open
+            .iter()
+            .filter(|((of, _), _)| of == job)
+            .map(|(key, open)| (key.clone(), open.finding.clone()))
+            .collect();
+        let told = held
+            .into_iter()
+            .filter_map(|(key, finding)| self.cleared(at, &key, finding))
+            .collect();
+        self.habits.retain(|(of, _), _| of != job);
+        told
+    }
+
     /// A finding was raised, or its facts changed.
-    fn holds(&mut self, now_s: f64, finding: Finding, severity: Severity, awaits: bool) {
-        if let Some(open) = self.open.get_mut(&finding.name) {
+    fn holds(
+        &mut self,
+        now_s: f64,
+        key: Key,
+        (finding, run): (Finding, Option<Arc<RunFacts>>),
+        severity: Severity,
+        evidence_s: Option<f64>,
+    ) {
+        if let Some(open) = self.open.get_mut(&key) {
             open.finding = finding;
             // It may become an alarm for somebody who wasn't told.
             open.severity = severity;
             return;
         }
-        let habit = self.habits.entry(finding.name.clone()).or_default();
+        let habit = self.habits.entry(key.clone()).or_default();
         habit.raises += 1;
         let open = Open {
             severity,
             stacks: Vec::new(),
-            evidence_s: awaits.then_some(now_s + EVIDENCE_S),
+            evidence_s,
             pause_s: habit.pause_s(),
             told: Vec::new(),
             said_s: now_s,
             reminders: 0,
             finding,
+            run,
         };
-        self.open.insert(open.finding.name.clone(), open);
+        self.open.insert(key, open);
     }
 
     /// From now on we speak for the job, or no longer.
@@ -310,8 +274,9 @@ impl Policy {
             told,
         } in known
         {
-            self.holds(now_s, finding.clone(), severity, false);
-            if let Some(open) = self.open.get_mut(&finding.name) {
+            let key = (String::new(), finding.name.clone());
+            self.holds(now_s, key.clone(), (finding, None), severity, None);
+            if let Some(open) = self.open.get_mut(&key) {
                 open.told = told;
             }
         }
@@ -319,47 +284,51 @@ impl Policy {
 
     /// The end of a finding is told to those who know of it; for others there is nothing to
     /// take back.
-    fn cleared(&mut self, at: &Stamp, finding: Finding) -> Option<Send> {
-        let open = self.open.remove(&finding.name)?;
-        let unheard = self.gate.forget(&finding.name);
+    fn cleared(&mut self, at: &Stamp, key: &Key, finding: Finding) -> Option<Send> {
+        let open = self.open.remove(key)?;
+        let unheard = self.gate.forget(key);
         let mut to = open.told;
         to.retain(|channel| !unheard.contains(channel));
         let about = About::Finding(finding);
         let alert = self.alert(at, about, State::Cleared, open.severity);
-        Some(Send { to, alert })
+        Some(Send {
+            to,
+            alert,
+            run: open.run,
+        })
     }
 
     /// Raises and reminders whose time has come; at the run's end, also those that wait.
     fn what_is_due(&mut self, at: &Stamp, last: bool) -> Vec<Send> {
-        let names: Vec<String> = self.open.keys().cloned().collect();
+        let keys: Vec<Key> = self.open.keys().cloned().collect();
         let mut due = Vec::new();
-        for name in names {
-            let Some(mut open) = self.open.remove(&name) else {
+        for key in keys {
+            let Some(mut open) = self.open.remove(&key) else {
                 continue;
             };
-            due.extend(self.say(at, &mut open, last));
-            self.open.insert(name, open);
+            due.extend(self.say(at, &key, &mut open, last));
+            self.open.insert(key, open);
         }
         due
     }
 
-    fn say(&mut self, at: &Stamp, open: &mut Open, last: bool) -> Option<Send> {
+    fn say(&mut self, at: &Stamp, key: &Key, open: &mut Open, last: bool) -> Option<Send> {
         let now_s = at.elapsed_s;
         let new = self.ignorant(open);
         if !new.is_empty() && (last || open.ready_s() <= now_s) {
             open.told.extend(new.iter().cloned());
             open.told.sort();
             open.said_s = now_s;
-            if let Some(habit) = self.habits.get_mut(&open.finding.name) {
+            if let Some(habit) = self.habits.get_mut(key) {
                 habit.told += 1;
                 habit.said_s = Some(now_s);
             }
-            return Some(self.send(at, open, State::Raised, new));
+            return Some(self.send(at, (key, open), State::Raised, new));
         }
         if open.reminder_s(self.repeat).is_some_and(|s| s <= now_s) {
             open.reminders += 1;
             open.said_s = now_s;
-            return Some(self.send(at, open, State::Reminded, open.told.clone()));
+            return Some(self.send(at, (key, open), State::Reminded, open.told.clone()));
         }
         None
     }
@@ -374,13 +343,17 @@ impl Policy {
         to
     }
 
-    fn send(&self, at: &Stamp, open: &Open, state: State, to: Vec<String>) -> Send {
+    fn send(&self, at: &Stamp, (key, open): (&Key, &Open), state: State, to: Vec<String>) -> Send {
         let about = About::Finding(open.finding.clone());
         let mut alert = self.alert(at, about, state, open.severity);
         alert.stacks.clone_from(&open.stacks);
-        let habit = self.habits.get(&open.finding.name);
+        let habit = self.habits.get(key);
         alert.times = habit.map_or(1, |habit| habit.raises);
-        Send { to, alert }
+        Send {
+            to,
+            alert,
+            run: open.run.clone(),
+        }
     }
 
     fn alert(&self, at: &Stamp, about: About, state: State, severity: Severity) -> Alert {
@@ -423,7 +396,11 @@ impl Policy {
         };
         let to = self.routes.of_end(end.is_well());
         let alert = self.alert(at, About::Finished(end), State::Raised, severity);
-        all.extend((!to.is_empty()).then_some(Send { to, alert }));
+        all.extend((!to.is_empty()).then_some(Send {
+            to,
+            alert,
+            run: None,
+        }));
         all
     }
 }

@@ -251,7 +251,8 @@ impl Desk {
                 Word::Happened(happening) => {
                     let at = (edges.clock)();
                     for outgoing in speaker.handle(&at, happening).await {
-                        let letter = Letter::new(outgoing.alert.clone(), self.run.clone(), tongue);
+                        let run = outgoing.run.as_deref().unwrap_or(&self.run).clone();
+                        let letter = Letter::new(outgoing.alert.clone(), run, tongue);
                         hand_out(&outgoing, &letter, &queues);
                     }
                 }

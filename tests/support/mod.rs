@@ -15,6 +15,7 @@ pub mod http_server;
 mod job;
 mod listener;
 mod live;
+pub mod mail_server;
 pub mod no_answer;
 pub mod prompt;
 mod record;

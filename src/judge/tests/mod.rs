@@ -2,5 +2,6 @@
 
 mod arbitrary;
 mod others;
+mod patrol;
 mod run;
 mod stalls;

@@ -101,6 +101,11 @@ pub const PROFILE: &[KeyOf] = &[
     ),
     key("record", Kind::Section(RECORD), "what is kept, and where"),
     key("end", Kind::Section(END), "how a run may end"),
+    key(
+        "patrol",
+        Kind::Section(PATROL),
+        "gpuwatch patrol alone: whom it leaves alone, how it reaches owners",
+    ),
 ];
 
 const TEXTS: Kind = Kind::Map(&Kind::Text);
@@ -359,6 +364,50 @@ pub const RESTART: &[KeyOf] = &[
     key("on", Kind::List(&Kind::Text), "after these findings"),
     key("max", Kind::Count, "so many times"),
     key("backoff", Kind::Duration(None), "after a pause of this"),
+];
+
+/// `patrol`
+pub const PATROL: &[KeyOf] = &[
+    key(
+        "exempt",
+        Kind::List(&Kind::Section(EXEMPTION)),
+        "jobs that nobody is told about",
+    ),
+    key(
+        "owners",
+        Kind::Section(OWNERS),
+        "how the owner of a job is told",
+    ),
+];
+
+/// `patrol.exempt[]`
+pub const EXEMPTION: &[KeyOf] = &[
+    key("user", Kind::Text, "the owner's login name, or number"),
+    key(
+        "command",
+        Kind::Text,
+        "a pattern for the whole command: * is any text, ? any character",
+    ),
+    key("why", Kind::Text, "for people"),
+];
+
+/// `patrol.owners`
+pub const OWNERS: &[KeyOf] = &[
+    key(
+        "desktop",
+        Kind::Flag,
+        "messages on the desktop of an owner who has a session",
+    ),
+    key(
+        "mail",
+        Kind::Text,
+        "the channel of type email by which owners get mail",
+    ),
+    key(
+        "domain",
+        Kind::Text,
+        "an owner's address is USER@ and this; needed with mail",
+    ),
 ];
 
 /// The names of a section's keys.

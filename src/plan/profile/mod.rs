@@ -11,6 +11,7 @@ mod error;
 mod keys;
 pub mod layer;
 mod node;
+mod patrol;
 mod read;
 mod schema;
 mod show;
@@ -32,8 +33,8 @@ pub use show::shown;
 pub use yaml::{MAX_BYTES, TOO_LARGE};
 
 use crate::model::{
-    ActSettings, EndSettings, Gate, GpuChoice, JudgeSettings, Listen, MemLimit, Phase, Rule,
-    TellSettings,
+    ActSettings, EndSettings, Gate, GpuChoice, JudgeSettings, Listen, MemLimit, PatrolSettings,
+    Phase, Rule, TellSettings,
 };
 
 /// A profile with every value filled in.
@@ -61,6 +62,8 @@ pub struct Profile {
     pub record: Record,
     /// How the run may end.
     pub end: End,
+    /// What a patrol is told.
+    pub patrol: PatrolSettings,
 }
 
 /// `env`

@@ -11,12 +11,13 @@ use regex::RegexBuilder;
 use super::channel;
 use super::error::ProfileError;
 use super::node::Node;
+use super::patrol;
 use super::values;
 use super::{End, Env, Gpus, Metrics, Pattern, Profile, Progress, Record, Restart, Variable};
 use crate::model::names::FINDINGS;
 use crate::model::{
     ActSettings, Action, EndSettings, FindingSettings, Gate, GpuChoice, JudgeSettings, Leftovers,
-    Limit, Rule, Severity, TellSettings,
+    Limit, PatrolSettings, Rule, Severity, TellSettings,
 };
 use crate::plan::expression::{self, Names, Scope};
 use crate::plan::nearest::suggestion;
@@ -41,6 +42,7 @@ pub fn profile(tree: &Node) -> Result<Profile, ProfileError> {
         .enumerate()
         .map(|(i, node)| rule(node, i, &names))
         .collect::<Result<_, _>>()?;
+    let tell = channel::tell(tree.get("tell"), &known)?;
     Ok(Profile {
         env: env(tree.get("env"))?,
         gpus: gpus(tree.get("gpus"))?,
@@ -48,7 +50,8 @@ pub fn profile(tree: &Node) -> Result<Profile, ProfileError> {
         progress: progress(tree.get("progress"))?,
         judge: judge(tree.get("judge"))?,
         rules,
-        tell: channel::tell(tree.get("tell"), &known)?,
+        patrol: patrol::patrol(tree.get("patrol"), &tell)?,
+        tell,
         act: act(tree.get("act"), &known)?,
         metrics: metrics(tree.get("metrics"))?,
         record: record(tree.get("record"))?,
@@ -72,6 +75,7 @@ pub fn unwritten() -> Profile {
         metrics: Metrics::default(),
         record: Record::default(),
         end: End::default(),
+        patrol: PatrolSettings::default(),
     }
 }
 

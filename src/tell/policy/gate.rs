@@ -2,9 +2,10 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
-use super::super::alert::{Alert, Brief, State};
-use super::Send;
+use super::super::alert::{Alert, Brief, RunFacts, State};
+use super::{Key, Send};
 
 /// So many alerts within [`WINDOW_S`] go at once.
 const BURST: usize = 3;
@@ -65,10 +66,10 @@ impl Gate {
 
     /// A finding is over. If it is held back that it holds, that is forgotten; returns the
     /// channels that will not hear of it.
-    pub fn forget(&mut self, finding: &str) -> Vec<String> {
+    pub(super) fn forget(&mut self, key: &Key) -> Vec<String> {
         let mut unheard = Vec::new();
         self.held.retain(|send| {
-            let same = send.alert.subject() == finding && send.alert.state != State::Cleared;
+            let same = send.is_about(key) && send.alert.state != State::Cleared;
             if same && send.alert.state == State::Raised {
                 unheard.extend(send.to.iter().cloned());
             }
@@ -103,33 +104,40 @@ impl Gate {
         groups
             .into_iter()
             .filter_map(|(indices, to)| {
-                let alerts = indices
-                    .iter()
-                    .filter_map(|i| held.get(*i))
-                    .map(|s| &s.alert);
-                Some(Send {
-                    alert: together(alerts.collect())?,
-                    to,
-                })
+                let sends = indices.iter().filter_map(|i| held.get(*i));
+                let (alert, run) = together(sends.collect())?;
+                Some(Send { to, alert, run })
             })
             .collect()
     }
 }
 
 /// The most serious one (what holds before what is over, then the first), naming the others.
-fn together(mut alerts: Vec<&Alert>) -> Option<Alert> {
-    alerts.sort_by_key(|a| (a.state == State::Cleared, Reverse(a.severity)));
-    let (first, others) = alerts.split_first()?;
-    let mut alert = (*first).clone();
+fn together(mut sends: Vec<&Send>) -> Option<(Alert, Option<Arc<RunFacts>>)> {
+    sends.sort_by_key(|s| (s.alert.state == State::Cleared, Reverse(s.alert.severity)));
+    let (first, others) = sends.split_first()?;
+    let mut alert = first.alert.clone();
     alert.more = others.len() as u32;
     alert.others = others
         .iter()
         .take(NAMED)
         .map(|other| Brief {
-            name: other.subject().to_owned(),
-            state: other.state,
-            severity: other.severity,
+            name: subject(other),
+            state: other.alert.state,
+            severity: other.alert.severity,
         })
         .collect();
-    Some(alert)
+    Some((alert, first.run.clone()))
+}
+
+/// Of several jobs' findings, whose it is.
+fn subject(send: &Send) -> String {
+    let name = send.alert.subject().to_owned();
+    match &send.run {
+        Some(run) => {
+            let user = run.user.as_deref().unwrap_or("?");
+            format!("{name} ({} of {user})", run.name)
+        }
+        None => name,
+    }
 }

@@ -341,3 +341,60 @@ fn the_age_of_progress_is_counted_from_its_last_change() {
     assert_eq!(sends[0].alert.progress.step, Some(512));
     assert_eq!(sends[0].alert.progress.age_s, Some(600.0));
 }
+
+/// The same of one of several jobs.
+fn of(job: &str, happening: Happening) -> Happening {
+    let run = RunFacts {
+        id: job.into(),
+        name: "train".into(),
+        user: Some("ana".into()),
+        ..RunFacts::default()
+    };
+    Happening::Of {
+        run: Arc::new(run),
+        finding: Box::new(happening),
+    }
+}
+
+/// Whose each is, and where it stands.
+fn whose(sends: &[Send]) -> Vec<(&str, State)> {
+    assert!(sends.iter().all(|send| send.run.is_some()));
+    sends
+        .iter()
+        .filter_map(|s| Some((s.run.as_ref()?.id.as_str(), s.alert.state)))
+        .collect()
+}
+
+#[test]
+fn several_jobs_have_the_same_finding_each_for_itself() {
+    let mut policy = policy();
+    let first = policy.handle(&at(1.0), of("a", raised("orphans")));
+    let second = policy.handle(&at(2.0), of("b", raised("orphans")));
+    let again = policy.handle(&at(3.0), of("a", raised("orphans")));
+    assert_eq!(whose(&first), [("a", State::Raised)]);
+    assert_eq!(whose(&second), [("b", State::Raised)]);
+    assert_eq!(again, []);
+    // One is over, with all that held of it; the other isn't.
+    let over = policy.handle(&at(20.0), Happening::Over("a".into()));
+    assert_eq!(whose(&over), [("a", State::Cleared)]);
+    assert_eq!(policy.handle(&at(21.0), Happening::Over("a".into())), []);
+    let cleared = policy.handle(&at(22.0), of("b", cleared("orphans")));
+    assert_eq!(whose(&cleared), [("b", State::Cleared)]);
+}
+
+#[test]
+fn a_storm_of_many_jobs_is_one_alert_that_names_them_and_goes_at_the_end() {
+    let mut policy = policy();
+    let mut sent = Vec::new();
+    for i in 0..20 {
+        let job = i.to_string();
+        sent.extend(policy.handle(&at(1.0), of(&job, raised("idle-holding"))));
+    }
+    assert_eq!(sent.len(), 3);
+    let last = policy.handle(&at(2.0), Happening::Closing);
+    assert_eq!(last.len(), 1);
+    assert_eq!(last[0].alert.more, 16);
+    assert_eq!(last[0].alert.others[0].name, "idle-holding (train of ana)");
+    assert_eq!(policy.handle(&at(3.0), of("x", raised("orphans"))), []);
+    assert_eq!(policy.due_s(), None);
+}

@@ -1,0 +1,76 @@
+//! A driver that isn't there, doesn't answer, and comes back.
+
+use serde_json::json;
+
+use super::machine::{Machine, end, fast, said, wait_for};
+use super::support::wait_until;
+
+#[test]
+fn a_driver_that_hangs_is_said_once_and_waited_for() {
+    let machine = Machine::new(1);
+    let idle = machine.mine("train sleep 3600", (0, 7000, 0));
+    let hang = json!([{"call": "nvmlDeviceGetMemoryInfo*", "hang": "until_removed"}]);
+    let patrol = machine.patrol(&fast(), &["--json"]);
+    wait_for(&patrol, "idle-holding", "raised", &user());
+    machine.driver.set(&json!({"gpus": [{}], "faults": hang}));
+    patrol.wait_for_err("the driver doesn't answer");
+    machine.driver.set(&json!({"gpus": [{}]}));
+    patrol.wait_for_err("the GPUs are watched again");
+    machine.driver.hold(idle.pid() as u32, 0, 7000, 95);
+    wait_for(&patrol, "idle-holding", "cleared", &user());
+    let err = patrol.err_so_far();
+    assert_eq!(err.matches("doesn't answer").count(), 1, "{err}");
+    end(patrol);
+}
+
+#[test]
+fn a_driver_that_comes_later_is_found() {
+    let machine = Machine::new(1);
+    let _idle = machine.mine("train sleep 3600", (0, 7000, 0));
+    let absent = json!([{"call": "nvmlInit*", "code": 9}]);
+    machine.driver.set(&json!({"gpus": [{}], "faults": absent}));
+    let patrol = machine.patrol(&fast(), &["--json"]);
+    patrol.wait_for_err("no GPU is watched");
+    assert!(said(&patrol).is_empty());
+    machine.driver.set(&json!({"gpus": [{}]}));
+    wait_for(&patrol, "idle-holding", "raised", &user());
+    assert_eq!(patrol.err_so_far().matches("no GPU is watched").count(), 1);
+    end(patrol);
+}
+
+#[test]
+fn it_ends_when_asked_to_whatever_the_driver_does() {
+    let machine = Machine::new(1);
+    let hang = json!([{"call": "nvmlInit*", "hang": "forever"}]);
+    machine.driver.set(&json!({"gpus": [{}], "faults": hang}));
+    for signal in [2, 15] {
+        let patrol = machine.patrol(&fast(), &[]);
+        patrol.wait_for_err("the driver doesn't answer");
+        patrol.signal(signal);
+        let ended = patrol.end();
+        assert_eq!(ended.code(), Some(0));
+        assert_eq!(ended.out(), "");
+    }
+}
+
+#[test]
+fn a_job_that_ends_is_over() {
+    let machine = Machine::new(1);
+    let idle = machine.mine("train sleep 3600", (0, 7000, 0));
+    let patrol = machine.patrol(&fast(), &[]);
+    patrol.wait_for_out("warning: idle-holding for ");
+    idle.signal(9);
+    idle.end();
+    patrol.wait_for_out("over: idle-holding (it lasted ");
+    wait_until("the record is finished", || {
+        machine.sandbox.so_far("run.json").contains("\"ended\"")
+    });
+    end(patrol);
+}
+
+/// Who runs this.
+fn user() -> String {
+    let uid = nix::unistd::Uid::effective();
+    let user = nix::unistd::User::from_uid(uid).unwrap();
+    user.map_or_else(|| uid.to_string(), |user| user.name)
+}
