@@ -13,7 +13,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::termios::SetArg;
-use nix::unistd::{read, write};
+use nix::unistd::write;
 
 use crate::model::{Stream, Tap};
 use crate::sys::defect::caught;
@@ -23,7 +23,7 @@ use crate::sys::streams::standard;
 
 pub use super::delivery::Progress;
 use super::keys::Keys;
-use super::streams::{PIPE_BYTES, Source};
+use super::streams::{PIPE_BYTES, Source, read};
 use super::terminal::{Terminal, copy_size};
 
 const CHUNK: usize = 64 * 1024;

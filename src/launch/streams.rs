@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
+use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::stat::{SFlag, fstat};
 
@@ -31,6 +32,16 @@ pub struct Source {
     pub terminal: Option<Terminal>,
     /// What is read begins with a byte that says what it is (`report_settings`).
     pub in_packets: bool,
+}
+
+/// Reads what a relay has to deliver. On a PTY EIO is the end: its last writer has closed it. But
+/// the kernel looks for bytes first and for writers then, so a reader that is held up between the
+/// two is told of an end with bytes before it. Nobody writes any more when it is told again.
+pub fn read(from: &OwnedFd, buffer: &mut [u8]) -> nix::Result<usize> {
+    match nix::unistd::read(from, buffer) {
+        Err(Errno::EIO) => nix::unistd::read(from, buffer),
+        other => other,
+    }
 }
 
 /// The child's streams, arranged.

@@ -55,10 +55,15 @@ class Seen:
         while not self._stop.is_set():
             if not select.select([descriptor], [], [], 0.1)[0]:
                 continue
-            try:
-                chunk = os.read(descriptor, 65536)
-            except OSError:  # a terminal that nobody holds open any more says its end by EIO
-                chunk = b""
+            chunk = b""
+            # A terminal that nobody holds open any more says its end by EIO. The kernel may look
+            # for its last bytes just before they come, so the second counts.
+            for _ in range(2):
+                try:
+                    chunk = os.read(descriptor, 65536)
+                    break
+                except OSError:
+                    continue
             if not chunk:
                 break
             self.data += chunk

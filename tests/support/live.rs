@@ -23,8 +23,12 @@ impl Seen {
         std::thread::spawn(move || {
             let mut buffer = vec![0; 65536];
             loop {
-                // A terminal that nobody holds open any more gives EIO: its way to say end.
-                let n = stream.read(&mut buffer).unwrap_or(0);
+                // A terminal that nobody holds open any more gives EIO: its way to say end. The
+                // kernel may look for its last bytes just before they come, so the second counts.
+                let n = stream
+                    .read(&mut buffer)
+                    .or_else(|_| stream.read(&mut buffer))
+                    .unwrap_or(0);
                 let mut state = ours.state.lock().unwrap();
                 state.0.extend_from_slice(&buffer[..n]);
                 state.1 = n == 0;
