@@ -93,7 +93,7 @@ fn what_was_found(findings: &[FindingRecord]) -> String {
         n => format!("{n} {one}s"),
     };
     match (alarms, notes) {
-        (0, 0) => "Nothing was found to be wrong.".to_owned(),
+        (0, 0) => "No finding was raised.".to_owned(),
         (alarms, 0) => format!("The judge raised {}.", some(alarms, "alarm")),
         (alarms, notes) => format!(
             "The judge raised {} and {}.",
