@@ -143,11 +143,13 @@ pub fn run(args: &RunsArgs) -> ExitCode {
     }
     let limit = args.limit.or((!args.json).then_some(SHOWN));
     // One more than is shown tells whether there are more.
-    let listing = match lookup(args, limit.map(|n| n.saturating_add(1))) {
+    let mut listing = match lookup(args, limit.map(|n| n.saturating_add(1))) {
         Ok(listing) => listing,
         Err(e) => return complain(&e),
     };
     listing.unreadable.iter().for_each(note);
+    // What only the index has is shown by `waste`: here a run is the same without an index.
+    listing.runs.iter_mut().for_each(|run| run.usage = None);
     let shown = listing.runs.len().min(limit.unwrap_or(usize::MAX));
     let runs = &listing.runs[..shown];
     if args.json {
