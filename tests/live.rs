@@ -9,7 +9,7 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::{FakeDriver, Live, Sandbox, Shell, Terminal, wait_until};
+use support::{FakeDriver, Live, Sandbox, Shell, Terminal, alive, wait_until};
 
 const TRAINS: &str = "trap 'exit 0' TERM; echo Epoch 1/4; while :; do sleep 0.05; done";
 
@@ -138,9 +138,15 @@ fn top_is_stopped_and_fetched() {
     assert_eq!(shell.status(), "0");
     // In the background it waits for the terminal, and can be ended.
     shell.stops_in_background(&format!("{} top", env!("CARGO_BIN_EXE_gpuwatch")));
-    shell.line("kill %1; wait %1; echo ended=$?");
-    shell.wait_for("ended=0");
-    assert!(shell.exit().success());
+    shell.line("echo \"=$!=\"");
+    shell.wait_for("=");
+    shell.prompt();
+    let said = shell.terminal.so_far();
+    let pid = said.rsplit('=').nth(1).unwrap().parse().unwrap();
+    assert!(alive(pid));
+    shell.line("kill %1");
+    // Whether the shell has noticed is its own affair.
+    wait_until("it has ended", || !alive(pid));
     live.signal(15);
     live.end();
 }
