@@ -91,11 +91,11 @@ fn trains(sandbox: &Sandbox, driver: &FakeDriver) -> Live {
 fn top_draws_runs_and_leaves_the_terminal_as_it_was() {
     let (sandbox, driver) = (Sandbox::new(), FakeDriver::new(&json!({"gpus": [{}]})));
     let live = trains(&sandbox, &driver);
-    let leaves: [&dyn Fn(&mut Terminal, &Live); 4] = [
-        &|terminal, _| terminal.send("q"),
-        &|terminal, _| terminal.send("\x03"),
-        &|_, top| top.signal(15),
-        &|_, top| top.signal(1),
+    let leaves: [fn(&mut Terminal, &Live); 4] = [
+        |terminal, _| terminal.send("q"),
+        |terminal, _| terminal.send("\x03"),
+        |_, top| top.signal(15),
+        |_, top| top.signal(1),
     ];
     for leave in leaves {
         let mut terminal = Terminal::new(24, 80);

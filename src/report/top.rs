@@ -15,7 +15,7 @@ use crate::record::now::RunNow;
 const GAP: &str = "  ";
 /// Columns of the bar of progress at most, and of the bars of use and memory.
 const WIDE_BAR: usize = 30;
-const SMALL_BAR: usize = 10;
+const SMALL_BAR: usize = 8;
 
 /// How much a line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +43,9 @@ pub struct Line {
 /// couldn't be read.
 pub fn screen(runs: &[RunNow], problems: &[String], width: usize, height: usize) -> Vec<Line> {
     let head = match runs.len() {
-        0 => "gpuwatch top: no run is in progress here".to_owned(),
-        1 => "gpuwatch top: 1 run in progress".to_owned(),
-        n => format!("gpuwatch top: {n} runs in progress"),
+        0 => "gpuwatch: no run is in progress here".to_owned(),
+        1 => "gpuwatch: 1 run in progress".to_owned(),
+        n => format!("gpuwatch: {n} runs in progress"),
     };
     let mut lines = flow(&[head, "q: quit".to_owned()], width, Tone::Head);
     lines.truncate(1);
@@ -241,17 +241,17 @@ mod tests {
         assert_eq!(
             text(&[known()], 80, 24),
             "\
-gpuwatch top: 1 run in progress  q: quit
+gpuwatch: 1 run in progress  q: quit
 
 train  ann  GPU 0,3  12m 05s  20261130-091502-train-7f3a
 [#####.....................]  epoch 1/4, 20 %  ETA 48m 20s
-use [..........] 0 %  memory [##........] 6.0 GiB of 24.0 GiB  output 0.5 s ago
+use [........] 0 %  memory [##......] 6.0 GiB of 24.0 GiB  output 0.5 s ago
 ! idle: look at the loader"
         );
         assert_eq!(
             text(&[known()], 40, 24),
             "\
-gpuwatch top: 1 run in progress  q: quit
+gpuwatch: 1 run in progress  q: quit
 
 train  ann  GPU 0,3  12m 05s
   20261130-091502-train-7f3a
@@ -276,7 +276,7 @@ use [.....] 0 %
             [
                 "x  -  GPU -  -  i",
                 "[--------------------------]  -  ETA -",
-                "use [----------] -  memory [----------] -  output -",
+                "use [--------] -  memory [--------] -  output -",
             ]
         );
         assert!(text(&[], 80, 24).contains("no run is in progress"));
@@ -295,7 +295,7 @@ use [.....] 0 %
             of(4)
         );
         assert!(of(2).ends_with("... 3 more runs"), "{}", of(2));
-        assert_eq!(of(1), "gpuwatch top: 3 runs in progress  q: quit");
+        assert_eq!(of(1), "gpuwatch: 3 runs in progress  q: quit");
         let unread = ["cannot read 'a'".to_owned(), "cannot read 'b'".to_owned()];
         let lines = screen(&runs, &unread, 80, 24);
         assert_eq!(lines[1].text, "! cannot read 'a' (1 more)");
