@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod export;
 pub mod judge;
 pub mod launch;
+pub mod live;
 pub mod model;
 pub mod nvml;
 pub mod observe;

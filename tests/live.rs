@@ -1,4 +1,4 @@
-//! `gpuwatch ps`: what runs on this machine, read off the records alone.
+//! `gpuwatch ps` and `top`: what runs on this machine, read off the records alone.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,7 +9,7 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::{FakeDriver, Sandbox, wait_until};
+use support::{FakeDriver, Live, Sandbox, Shell, Terminal, alive, wait_until};
 
 const TRAINS: &str = "trap 'exit 0' TERM; echo Epoch 1/4; while :; do sleep 0.05; done";
 
@@ -71,4 +71,91 @@ fn what_is_unknown_is_null_and_a_killed_supervisor_is_no_run() {
     live.signal(9);
     live.end();
     wait_until("its lock is gone", || ps(&sandbox)["runs"] == json!([]));
+}
+
+const ENTERED: &str = "\x1b[?1049h";
+const LEFT: &str = "\x1b[?1049l";
+
+/// A run that trains on a simulated GPU.
+fn trains(sandbox: &Sandbox, driver: &FakeDriver) -> Live {
+    let options = ["--interval", "100ms", "--name", "my\x1b[2Jmodel"];
+    let job = sandbox.watched(&options, &["sh", "-c", TRAINS]);
+    let live = job.with(driver).start();
+    wait_until("a sample with progress is read", || {
+        ps(sandbox)["runs"][0]["epoch"] == 1.0
+    });
+    live
+}
+
+#[test]
+fn top_draws_runs_and_leaves_the_terminal_as_it_was() {
+    let (sandbox, driver) = (Sandbox::new(), FakeDriver::new(&json!({"gpus": [{}]})));
+    let live = trains(&sandbox, &driver);
+    let leaves: [fn(&mut Terminal, &Live); 4] = [
+        |terminal, _| terminal.send("q"),
+        |terminal, _| terminal.send("\x03"),
+        |_, top| top.signal(15),
+        |_, top| top.signal(1),
+    ];
+    for leave in leaves {
+        let mut terminal = Terminal::new(24, 80);
+        let before = terminal.settings();
+        let mut top = sandbox.gpuwatch(&["top"]).start_on(&mut terminal);
+        terminal.wait_for(ENTERED);
+        terminal.wait_for("my?[2Jmodel");
+        terminal.wait_for("epoch 1/4");
+        assert_ne!(terminal.settings(), before, "keys are read as they come");
+        terminal.resize(24, 40);
+        // The bar of progress is a third of the screen.
+        terminal.wait_for(&format!("[{}]", ".".repeat(13)));
+        leave(&mut terminal, &top);
+        assert_eq!(top.wait().code(), Some(0));
+        assert_eq!(terminal.settings(), before);
+        let drawn = String::from_utf8(terminal.everything()).unwrap();
+        assert!(drawn.ends_with(LEFT), "{drawn:?}");
+    }
+    live.signal(15);
+    live.end();
+}
+
+#[test]
+fn top_is_stopped_and_fetched() {
+    let (sandbox, driver) = (Sandbox::new(), FakeDriver::new(&json!({"gpus": [{}]})));
+    let live = trains(&sandbox, &driver);
+    let mut shell = Shell::start(&sandbox);
+    let before = shell.terminal.settings();
+    shell.line(&format!("{} top", env!("CARGO_BIN_EXE_gpuwatch")));
+    shell.wait_for("epoch 1/4");
+    shell.stop();
+    assert_eq!(shell.terminal.settings(), before);
+    assert!(shell.terminal.so_far().contains(LEFT));
+    shell.line("fg");
+    shell.wait_for(ENTERED);
+    shell.wait_for("epoch 1/4");
+    shell.send("q");
+    shell.wait_for(LEFT);
+    shell.prompt();
+    assert_eq!(shell.status(), "0");
+    // In the background it waits for the terminal, and can be ended.
+    shell.stops_in_background(&format!("{} top", env!("CARGO_BIN_EXE_gpuwatch")));
+    shell.line("echo \"=$!=\"");
+    shell.wait_for("=");
+    shell.prompt();
+    let said = shell.terminal.so_far();
+    let pid = said.rsplit('=').nth(1).unwrap().parse().unwrap();
+    assert!(alive(pid));
+    shell.line("kill %1");
+    // Whether the shell has noticed is its own affair.
+    wait_until("it has ended", || !alive(pid));
+    live.signal(15);
+    live.end();
+}
+
+#[test]
+fn top_without_a_terminal_names_ps() {
+    let sandbox = Sandbox::new();
+    let ended = sandbox.gpuwatch(&["top"]).run();
+    assert_eq!((ended.code(), ended.out()), (Some(1), String::new()));
+    assert_eq!(ended.own_lines().len(), 1, "{}", ended.err());
+    assert!(ended.err().contains("'gpuwatch ps'"), "{}", ended.err());
 }

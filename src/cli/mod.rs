@@ -24,6 +24,7 @@ mod runs;
 mod settings;
 mod show;
 mod span;
+mod top;
 mod trust;
 mod waste;
 
@@ -70,6 +71,8 @@ enum Command {
     Replay(replay::ReplayArgs),
     /// Your runs in progress on this machine
     Ps(ps::PsArgs),
+    /// Your runs in progress, live on the terminal
+    Top(top::TopArgs),
     /// Try the channels of alerts, and send what could not be sent
     Alert(alert::AlertArgs),
     /// Watch every process that holds a GPU on this machine (service)
@@ -113,6 +116,7 @@ pub fn main() -> ExitCode {
             Command::Waste(args) => waste::run(&args),
             Command::Replay(args) => replay::run(&args),
             Command::Ps(args) => ps::run(&args),
+            Command::Top(args) => top::run(&args),
             Command::Alert(args) => alert::run(&args),
             Command::Parse(args) => parse::run(&args),
             Command::Profile(args) => profile::run(&args),

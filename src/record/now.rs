@@ -56,6 +56,8 @@ pub struct RunNow {
     pub gpu_util_pct: Option<f64>,
     /// What the job holds on all of its GPUs together, MiB.
     pub job_mem_mib: Option<f64>,
+    /// The memory of its GPUs together, MiB.
+    pub gpu_mem_mib: Option<f64>,
     /// Seconds since output was last recorded.
     pub output_age_s: Option<f64>,
     /// Findings that hold.
@@ -97,6 +99,7 @@ pub fn running(root: &Path, host: Option<&str>, now: SystemTime) -> Result<Runni
                 }
                 told.output_age_s = output_age(&dir, now);
                 told.gpus = record.gpus.iter().map(GpuInfo::label).collect();
+                told.gpu_mem_mib = memory(&record.gpus);
                 let holds = |finding: &FindingRecord| finding.cleared_s.is_none();
                 told.findings = run.findings.into_iter().filter(holds).collect();
                 (told.id, told.name) = (record.id, record.name);
@@ -131,6 +134,12 @@ impl RunNow {
 fn together<'a>(readings: impl Iterator<Item = &'a Reading<f64>>) -> Option<(f64, f64)> {
     let values: Vec<f64> = readings.map(Reading::get).collect::<Option<_>>()?;
     (!values.is_empty()).then(|| (values.iter().sum(), values.len() as f64))
+}
+
+/// The memory of these GPUs together; None where one's is not known, or there is none.
+fn memory(gpus: &[GpuInfo]) -> Option<f64> {
+    let all: Option<u64> = gpus.iter().map(|gpu| gpu.memory_mib).sum();
+    all.filter(|&mib| mib > 0).map(|mib| mib as f64)
 }
 
 /// The last whole tick of `samples.csv`, read from its end.

@@ -15,6 +15,7 @@ pub mod show;
 pub mod summary;
 mod table;
 pub mod text;
+pub mod top;
 pub mod waste;
 
 pub use runs::table;

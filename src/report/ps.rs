@@ -56,7 +56,7 @@ fn row(run: &RunNow) -> [String; HEADER.len()] {
 }
 
 /// `epoch 3/10, step 120/400, 34 %`
-fn progress(run: &RunNow) -> Option<String> {
+pub(super) fn progress(run: &RunNow) -> Option<String> {
     let summary = crate::model::Summary {
         epoch: run.epoch,
         epochs: run.epochs,

@@ -37,7 +37,7 @@ pub const ROOMS: &[(&str, &[&str])] = &[
             "supervise",
         ],
     ),
-    ("live", &["model", "record"]),
+    ("live", &["record", "report", "sys"]),
     ("doctor", &["model", "nvml", "place", "plan", "sys"]),
     ("supervise", ANY_BUT_CLI),
     ("cli", ANY),
