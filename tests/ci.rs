@@ -293,7 +293,7 @@ fn on_github_gates_and_alarms_are_annotations_and_the_summary_is_a_page() {
     );
     let page = content(&sandbox.path("summary.md"));
     assert!(
-        page.starts_with("### gpuwatch: &#58;&#58;error&#58;&#58;x: ok, failed by a gate\n"),
+        page.starts_with("\n### gpuwatch: &#58;&#58;error&#58;&#58;x: ok, failed by a gate\n"),
         "{page}"
     );
     let inside = "`````text\n````\n</details><b>bold</b>\n| a | b |\nlast\n`````\n";
@@ -314,7 +314,7 @@ fn a_green_step_has_a_summary_and_no_annotation() {
     assert_eq!(commands(&ended.err()), [""; 0], "{}", ended.err());
     let page = content(&sandbox.path("summary.md"));
     assert!(
-        page.starts_with("# before\n### gpuwatch: echo: ok\n"),
+        page.starts_with("# before\n\n### gpuwatch: echo: ok\n"),
         "{page}"
     );
 }

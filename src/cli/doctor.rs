@@ -17,7 +17,7 @@ use super::output::{self, EXIT_NO, complain};
 use crate::act::process::{self, Bounds};
 use crate::doctor::facts::{Answer, Asked, Facts, Runs};
 use crate::doctor::look::{self, Ended, python::Variables};
-use crate::doctor::{Check, State, checks, judge};
+use crate::doctor::{Check, INTERPRETER, State, checks, judge};
 use crate::model::OwnProcesses;
 use crate::report::text::clean;
 
@@ -72,6 +72,13 @@ pub fn run(args: &DoctorArgs) -> ExitCode {
     } else {
         output::print(&text(&checks, args.verbose, coloured()))
     };
+    if !args.json && !args.verbose && !args.command.is_empty() {
+        // Silence would say that the command was looked at.
+        let unseen = |c: &&Check| c.check == INTERPRETER && c.state == State::Note;
+        for check in checks.iter().filter(unseen) {
+            output::note(&check.found);
+        }
+    }
     if printed == ExitCode::SUCCESS && checks.iter().any(Check::is_wrong) {
         return ExitCode::from(EXIT_NO);
     }

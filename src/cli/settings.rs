@@ -104,7 +104,7 @@ pub struct SettingArgs {
 
     /// End with exit code 3 if this holds of the whole run and the command succeeded
     /// (repeatable), like 'gpu.util.mean < 30', 'job.mem.peak > 22GiB', `finding.gpu_unused`.
-    /// What there is no reading of fails nothing, and is said
+    /// What there is no reading of fails nothing, and is said [env: `GPUWATCH_FAIL_IF`]
     #[arg(long, value_name = "EXPR", help_heading = "Ending")]
     fail_if: Vec<String>,
 }
@@ -150,7 +150,7 @@ impl SettingArgs {
             leftovers: self.leftovers.map(Leftovers::from),
             time_limit: self.time_limit,
             kill_after: self.kill_after,
-            fail_if: self.fail_if.clone(),
+            fail_if: self.gates(),
             // As below.
             framework: self.framework.clone().filter(|name| !name.is_empty()),
             ..Flags::default()
@@ -159,6 +159,18 @@ impl SettingArgs {
         // A variable that is set to nothing is how scripts take one away.
         let layers = layers::brief(self.profile.as_deref().filter(|p| !p.is_empty()))?;
         resolve::settings(layers.trees, &layers.name, &flags)
+    }
+
+    /// Those that were typed, else the variable's. A typed one that is empty is a mistake; a
+    /// variable that is set to nothing is how scripts take one away.
+    fn gates(&self) -> Vec<String> {
+        if !self.fail_if.is_empty() {
+            return self.fail_if.clone();
+        }
+        let set = std::env::var_os("GPUWATCH_FAIL_IF").filter(|text| !text.is_empty());
+        set.map(|text| text.to_string_lossy().into_owned())
+            .into_iter()
+            .collect()
     }
 }
 

@@ -9,4 +9,4 @@ pub mod checks;
 pub mod facts;
 pub mod look;
 
-pub use checks::{Check, State, judge};
+pub use checks::{Check, INTERPRETER, State, judge};

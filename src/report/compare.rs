@@ -238,12 +238,19 @@ fn differences(a: &RunRecord, b: &RunRecord) -> Vec<Difference> {
     say("framework", a.framework.clone(), b.framework.clone());
     say("profile", a.profile.clone(), b.profile.clone());
     let names: std::collections::BTreeSet<&String> = a.env.keys().chain(b.env.keys()).collect();
-    for name in names {
+    // Each run has paths of its own in these.
+    for name in names
+        .into_iter()
+        .filter(|name| !OF_EACH_RUN.contains(&name.as_str()))
+    {
         let value = |r: &RunRecord| r.env.get(name).map(|setting| setting.value.clone());
         say(&format!("set {name}"), value(a), value(b));
     }
     found
 }
+
+/// Variables that differ in any two runs.
+const OF_EACH_RUN: [&str; 3] = ["GPUWATCH_PROGRESS", "GPUWATCH_RUN_DIR", "GPUWATCH_RUN_ID"];
 
 fn gpus(gpus: &[GpuInfo]) -> String {
     let one = |gpu: &GpuInfo| match &gpu.name {

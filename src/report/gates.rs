@@ -9,6 +9,22 @@ use crate::model::names::{SUMMARY_NAMES, Unit};
 use crate::model::units::{mib_text, seconds_text};
 use crate::model::{Condition, Gate, GateVerdict, Summary};
 
+/// Findings that nobody can raise where no GPU is watched.
+const ABOUT_GPUS: [&str; 12] = [
+    "gpu_unused",
+    "idle_holding",
+    "data_starved",
+    "low_use",
+    "small_batch",
+    "memory_bound",
+    "hardware",
+    "program_fault",
+    "xid_info",
+    "throttled",
+    "overheating",
+    "imbalanced",
+];
+
 /// What gates are held against.
 #[derive(Clone, Copy, Debug)]
 pub struct Whole<'a> {
@@ -16,6 +32,8 @@ pub struct Whole<'a> {
     pub summary: &'a Summary,
     /// The findings that were raised, by their names with hyphens; None: nobody has judged.
     pub findings: Option<&'a [String]>,
+    /// Whether any GPU was watched: else nothing is known of how it was used.
+    pub watched: bool,
     /// Processes were left behind and ended by us, before they could be a finding.
     pub left_behind: bool,
 }
@@ -32,6 +50,9 @@ impl Whole<'_> {
                 .findings?
                 .iter()
                 .any(|f| f.replace('-', "_") == finding);
+            if !raised && !self.watched && ABOUT_GPUS.contains(&finding) {
+                return None;
+            }
             return Some(f64::from(u8::from(raised)));
         }
         match name {
@@ -86,11 +107,13 @@ pub fn words(gate: &GateVerdict) -> Option<String> {
         }
         None => {
             let missing: Vec<_> = missing.iter().map(|(name, _)| name.as_str()).collect();
-            Some(format!(
-                "gate not checked: {} (there is no reading of {})",
-                gate.when,
-                missing.join(", ")
-            ))
+            let why = if missing.iter().any(|name| name.starts_with("finding.")) {
+                "nobody can tell"
+            } else {
+                "there is no reading of"
+            };
+            let missing = missing.join(", ");
+            Some(format!("gate not checked: {} ({why} {missing})", gate.when))
         }
     }
 }
@@ -140,6 +163,7 @@ mod tests {
         let whole = Whole {
             summary,
             findings,
+            watched: true,
             left_behind: false,
         };
         let verdict = judge(&[gate(text)], whole).remove(0);
@@ -216,10 +240,21 @@ mod tests {
         let whole = Whole {
             summary: &nothing,
             findings: None,
+            watched: true,
             left_behind: true,
         };
         let ended = judge(&[gate("finding.orphans")], whole);
         assert_eq!(ended[0].holds, Some(true));
+        let blind = Whole {
+            findings: Some(&[]),
+            watched: false,
+            ..whole
+        };
+        let told = |text| judge(&[gate(text)], blind)[0].holds;
+        assert_eq!(
+            (told("finding.gpu_unused"), told("finding.nan")),
+            (None, Some(false))
+        );
         // Where the rest decides, nothing is missing.
         let short = Summary {
             duration_s: Some(2.0),

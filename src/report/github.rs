@@ -89,7 +89,8 @@ pub fn step_summary(record: &RunRecord, findings: &[FindingRecord], tail: &str) 
     };
     let name = markdown(&clip(&record.name, CELL));
     // Writing to a string can't fail.
-    let _ = writeln!(page, "### gpuwatch: {name}: {}{but}\n", markdown(word));
+    // What stands there already may lack its last newline.
+    let _ = writeln!(page, "\n### gpuwatch: {name}: {}{but}\n", markdown(word));
     page.push_str("| | |\n|---|---|\n");
     let mut row = |label: &str, value: Option<String>| {
         if let Some(value) = value {

@@ -175,6 +175,7 @@ fn hours(seconds: f64) -> String {
     match h {
         _ if seconds <= 0.0 => "0 h".to_owned(),
         h if h < 0.01 => format!("{h:.4} h"),
+        h if h < 1.0 => format!("{h:.3} h"),
         h if h < 100.0 => format!("{h:.2} h"),
         h => format!("{h:.0} h"),
     }

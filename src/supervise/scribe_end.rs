@@ -75,6 +75,7 @@ impl Scribe {
         let whole = Whole {
             summary: &self.record.summary,
             findings: was_judged.then_some(&findings[..]),
+            watched: !self.record.gpus.is_empty(),
             left_behind: ended && self.afterwards.ends_leftovers,
         };
         self.record.gates = gates::judge(&self.afterwards.gates, whole);

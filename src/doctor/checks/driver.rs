@@ -37,6 +37,21 @@ fn module(facts: &Facts) -> Check {
         );
     }
     let has_dxg = facts.kernel.devices.iter().any(|d| d.name == "dxg");
+    // What the library says of a driver that it has met tells more than a file that is missing.
+    let met = match &facts.asked {
+        Asked::Silent(_) => true,
+        Asked::Refused(why) => {
+            let told = [refusal::MISMATCH, refusal::NO_PERMISSION, refusal::LOST];
+            told.iter().any(|known| why.contains(known))
+        }
+        Asked::Answered { .. } | Asked::Not => false,
+    };
+    if met {
+        return Check::note(
+            name,
+            "/proc/driver/nvidia/version isn't there; see what NVML says",
+        );
+    }
     match (answers(facts), wsl, has_dxg) {
         (_, true, true) => Check::ok(name, "WSL's /dev/dxg is there; the driver is Windows'"),
         (true, ..) => Check::note(

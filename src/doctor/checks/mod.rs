@@ -12,6 +12,7 @@ mod versions;
 mod visible;
 
 pub use frameworks::importable;
+pub use python::NAME as INTERPRETER;
 
 use serde::Serialize;
 

@@ -3,7 +3,8 @@
 use super::Check;
 use crate::doctor::facts::{Answer, Facts, Runs};
 
-const NAME: &str = "interpreter";
+/// What this check is called.
+pub const NAME: &str = "interpreter";
 
 /// The environment with the program is usually just not active.
 const ACTIVATE: &str = "activate the environment that has it ('source .venv/bin/activate', 'conda activate NAME'), or give its whole path";

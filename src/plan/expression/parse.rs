@@ -113,7 +113,7 @@ impl<'a> Parser<'a> {
 
     fn primary(&mut self) -> Parsed {
         let Some(token) = self.next() else {
-            let what = "a condition is missing here, like 'gpu.util < 20'";
+            let what = "a condition is missing here, like 'duration > 60s'";
             return Err(self.error(self.end(), what));
         };
         match token.kind {
@@ -124,7 +124,7 @@ impl<'a> Parser<'a> {
             }
             Kind::Word(name) => self.named(name, token),
             Kind::Number(..) => {
-                let what = "a name must come first, like 'gpu.util < 20'";
+                let what = "a name must come first, like 'duration > 60s'";
                 Err(self.error(token.at.clone(), what))
             }
             Kind::Op(_) => Err(self.unexpected(token, "a name must stand before it")),
