@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::table::lined_up;
 use super::text::command;
-use crate::model::Outcome;
+use crate::model::{Origin, Outcome};
 use crate::record::{GpuUsage, IndexEntry, Spent};
 
 /// What runs are grouped by.
@@ -69,11 +69,13 @@ pub struct Waste {
     pub total: Group,
 }
 
-/// Adds up runs whose usage is known; those without a GPU have nothing to add.
+/// Adds up runs whose usage is known; those without a GPU have nothing to add. A record of the
+/// machine is left out: what its GPUs did is in the records of their jobs.
 pub fn waste<'a>(runs: impl IntoIterator<Item = &'a IndexEntry>, by: By) -> Waste {
     let mut groups: BTreeMap<Option<String>, Group> = BTreeMap::new();
     let mut total = Group::default();
-    for run in runs {
+    let of_jobs = |run: &&IndexEntry| run.origin != Some(Origin::Machine);
+    for run in runs.into_iter().filter(of_jobs) {
         let used = run.usage.as_deref().unwrap_or_default();
         total.runs += usize::from(!used.is_empty());
         let mut counted = Vec::new();
@@ -220,6 +222,10 @@ mod tests {
             run("li", Outcome::Killed, &[used]),
             run("li", Outcome::Cancelled, &[used]),
             run("no", Outcome::Ok, &[]),
+            IndexEntry {
+                origin: Some(Origin::Machine),
+                ..run("root", Outcome::Ok, &[used])
+            },
         ];
         assert_eq!(
             waste(&runs, By::User).table(),
