@@ -65,7 +65,7 @@ fn a_finding_is_a_series_while_it_holds_and_a_job_while_it_lives() {
         return;
     }
     let machine = Machine::new(2);
-    let idle = machine.job(ANA.1, "\"py \\\"t\" sleep 3600", (0, 8000, 0));
+    let idle = machine.job(ANA.1, "python sleep 3600", (0, 8000, 0));
     let busy = machine.job(BOB.1, "python sleep 3600", (1, 4000, 90));
     let patrol = machine.patrol(&fast(), &["--no-record", "--metrics", "0"]);
     let address = address(&patrol);
