@@ -129,8 +129,8 @@ impl Patrol {
     }
 
     /// From now on each look is laid there, too.
-    pub fn show(&mut self, shelf: Arc<Shelf>) {
-        self.shown = Some((Board::default(), shelf));
+    pub fn show(&mut self, place: Arc<Shelf>) {
+        self.shown = Some((Board::default(), place));
     }
 
     /// Whether whoever read our lines is gone.
@@ -182,8 +182,8 @@ impl Patrol {
 
     /// The end: records are finished, and what was handed to tellers is still sent.
     pub fn finish(mut self) {
-        if let Some((_, shelf)) = self.shown.take() {
-            shelf.close(REMOVED_WITHIN);
+        if let Some((_, place)) = self.shown.take() {
+            place.close(REMOVED_WITHIN);
         }
         for job in std::mem::take(&mut self.jobs) {
             self.close(job.judged, false);
@@ -218,7 +218,7 @@ impl Patrol {
             let found = job.look(&look, &mut self.sight);
             said.extend(found.into_iter().map(|finding| (i, finding)));
         }
-        if let Some((board, shelf)) = &mut self.shown {
+        if let Some((board, place)) = &mut self.shown {
             let findings = self.machine.iter().flat_map(|m| m.open().values());
             let machine = Machine {
                 host: self.host_name.clone(),
@@ -226,7 +226,7 @@ impl Patrol {
                 user: identity::user(),
                 findings: findings.map(raised).collect(),
             };
-            shelf.put(board.scrape(&look, &self.jobs, machine));
+            place.put(board.scrape(&look, &self.jobs, machine));
         }
         self.present = self.picture(&stamp, gpus);
         for (i, finding) in said {
