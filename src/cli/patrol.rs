@@ -12,8 +12,8 @@ use serde::Serialize;
 use super::layers;
 use super::output::{EXIT_NO, complain, note, print, print_json};
 use super::profile::lines;
-use super::settings::{interval, lasting};
-use crate::model::Channel;
+use super::settings::{Asked, interval, lasting, listen};
+use crate::model::{Channel, Listen};
 use crate::patrol::{Present, Request, look_once, watch};
 use crate::plan::profile::channel_for;
 use crate::plan::resolve::{self, Flags, Resolved};
@@ -62,6 +62,14 @@ pub struct PatrolArgs {
     /// (repeatable)
     #[arg(long, value_name = "URL", value_parser = channel_for, value_delimiter = ' ', env = "GPUWATCH_NOTIFY", hide_env_values = true)]
     notify: Vec<Channel>,
+    /// Serve metrics for Prometheus: at a port that only this machine reaches, like 9400, or at an
+    /// address, like 192.0.2.7:9400; 0 takes a free port. Where it is taken, nothing starts
+    #[arg(long, value_name = "ADDRESS", value_parser = listen, conflicts_with = "once")]
+    metrics: Option<Asked<Listen>>,
+    /// Write metrics to gpuwatch-patrol.prom in this directory, where node_exporter's textfile
+    /// collector finds them
+    #[arg(long, value_name = "DIR", conflicts_with = "once")]
+    metrics_textfile: Option<PathBuf>,
     /// Where records are written [default: gpuwatch/runs in the user's state directory]
     #[arg(long, value_name = "DIR", env = "GPUWATCH_DIR")]
     dir: Option<PathBuf>,
@@ -108,6 +116,11 @@ fn settings(args: &PatrolArgs) -> Result<Resolved, String> {
     let flags = Flags {
         interval: args.interval,
         notify: args.notify.clone(),
+        metrics: args.metrics.and_then(|asked| asked.0),
+        metrics_textfile: args
+            .metrics_textfile
+            .clone()
+            .filter(|dir| !dir.as_os_str().is_empty()),
         ..Flags::default()
     };
     let profile = args.profile.as_deref().filter(|p| !p.is_empty());
@@ -132,6 +145,7 @@ fn request(args: &PatrolArgs, settings: Resolved) -> Result<Request, String> {
         patrol: settings.patrol,
         keep: settings.record,
         root,
+        metrics: settings.metrics,
         json: args.json,
     })
 }

@@ -176,9 +176,9 @@ impl SettingArgs {
 
 /// What a variable that is set to nothing doesn't ask for.
 #[derive(Clone, Copy)]
-struct Asked<T>(Option<T>);
+pub(super) struct Asked<T>(pub(super) Option<T>);
 
-fn listen(text: &str) -> Result<Asked<Listen>, String> {
+pub(super) fn listen(text: &str) -> Result<Asked<Listen>, String> {
     if text.trim().is_empty() {
         return Ok(Asked(None));
     }

@@ -130,7 +130,7 @@ impl Board {
 }
 
 /// Whether anything of a GPU could be read at this tick.
-fn answers(gpu: &GpuSample) -> bool {
+pub fn answers(gpu: &GpuSample) -> bool {
     let readings = [
         &gpu.util_pct,
         &gpu.mem_used_mib,
@@ -142,7 +142,7 @@ fn answers(gpu: &GpuSample) -> bool {
 }
 
 /// RFC 3339 as seconds since 1970.
-fn seconds(time: &str) -> Option<f64> {
+pub fn seconds(time: &str) -> Option<f64> {
     let time: Timestamp = time.parse().ok()?;
     Some(time.as_millisecond() as f64 / 1000.0)
 }

@@ -12,7 +12,7 @@ mod render;
 mod scrape;
 mod table;
 
-pub use board::Board;
+pub use board::{Board, answers, seconds};
 pub use format::Format;
 pub use record::{merged, row};
 pub use render::render;

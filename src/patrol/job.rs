@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::export::Share;
 use crate::judge::Finding;
 use crate::model::{
     Event, GpuInfo, GpuSample, HostSample, ProcessChange, Reading, Sample, Stamp, Why,
@@ -69,6 +70,8 @@ pub struct Job {
     pub mem_mib: Option<f64>,
     /// Its use of its GPUs, mean, %.
     pub use_pct: Option<f64>,
+    /// What it has of each.
+    pub shares: Vec<Share>,
     /// Looks at which none of it held a GPU.
     pub absent: u32,
     tree: JobTree,
@@ -95,6 +98,7 @@ impl Job {
             begun_s,
             mem_mib: None,
             use_pct: None,
+            shares: Vec::new(),
             absent: 0,
             on: Vec::new(),
             energy: BTreeMap::new(),
@@ -185,6 +189,13 @@ impl Job {
         self.mem_mib = mem.map(|list| list.iter().sum());
         let uses: Vec<f64> = shares.iter().filter_map(|s| s.sm_pct.get()).collect();
         self.use_pct = (!uses.is_empty()).then(|| uses.iter().sum::<f64>() / uses.len() as f64);
+        let each = self.on.iter().zip(&shares).map(|(device, share)| Share {
+            index: device.index,
+            uuid: device.uuid.clone(),
+            mem_mib: share.mem_mib.get(),
+            sm_pct: share.sm_pct.get(),
+        });
+        self.shares = each.collect();
     }
 
     /// What was read of its GPUs; one that wasn't read is there without readings.

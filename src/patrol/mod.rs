@@ -1,12 +1,13 @@
 //! Watching every process that holds a GPU on this machine, and ending none.
 //!
 //! Owns which of them are one job (`group`, pure), who is left alone (`exempt`, pure), what each
-//! look gives the judge, and who is told. Joins observe, judge, act, tell and record as
+//! look gives the judge, and who is told. Joins observe, judge, act, tell, record and serve as
 //! `supervise` does for one run, without a launch. Must not signal anybody.
 //!
 //! ```text
 //! driver ─ tick ─> sight ─> group ─> job, one each ─> judged ─> tellers, record
-//!             └──> machine ──────────────────────────┘    └──> present
+//!             └──> machine ──────────────────────────┘    ├──> present
+//!                                                      └──> metrics, for those who scrape
 //! ```
 
 mod driver;
@@ -16,6 +17,7 @@ mod job;
 mod judged;
 mod keep;
 mod machine;
+mod metrics;
 mod present;
 mod recording;
 mod rounds;

@@ -15,6 +15,7 @@ use crate::model::{
 };
 use crate::observe::{HostReader, ProcFs, cgroup_root, identity};
 use crate::report::text::clean;
+use crate::serve::Shelf;
 use crate::supervise::RunClock;
 use crate::tell::RunFacts;
 
@@ -22,6 +23,7 @@ use super::driver::Heard;
 use super::group::Group;
 use super::job::{Job, Look};
 use super::judged::Judged;
+use super::metrics::{Board, Machine, raised};
 use super::present::{Present, PresentJob};
 use super::sight::{Sight, is_namespaced};
 use super::tellers::Tellers;
@@ -44,6 +46,8 @@ const DAY_S: f64 = 86_400.0;
 const PRUNE_S: f64 = 3600.0;
 /// What the last alerts may take.
 const TELLING: Duration = Duration::from_secs(4);
+/// How long the end waits for the file with metrics to be taken away.
+const REMOVED_WITHIN: Duration = Duration::from_millis(300);
 /// The machine, where a process is asked for.
 const MACHINE: ProcessId = ProcessId { pid: 0, start: 0 };
 /// Findings that tell something of a job whose output nobody reads.
@@ -82,6 +86,8 @@ pub struct Patrol {
     told: Told,
     said: BTreeSet<String>,
     present: Present,
+    /// None where nobody scrapes.
+    shown: Option<(Board, Arc<Shelf>)>,
     unheard: bool,
 }
 
@@ -112,6 +118,7 @@ impl Patrol {
             tellers,
             said: BTreeSet::new(),
             present: Present::default(),
+            shown: None,
             unheard: false,
         }
     }
@@ -119,6 +126,11 @@ impl Patrol {
     /// As it stands now.
     pub fn present(&self) -> &Present {
         &self.present
+    }
+
+    /// From now on each look is laid there, too.
+    pub fn show(&mut self, place: Arc<Shelf>) {
+        self.shown = Some((Board::default(), place));
     }
 
     /// Whether whoever read our lines is gone.
@@ -170,6 +182,9 @@ impl Patrol {
 
     /// The end: records are finished, and what was handed to tellers is still sent.
     pub fn finish(mut self) {
+        if let Some((_, place)) = self.shown.take() {
+            place.close(REMOVED_WITHIN);
+        }
         for job in std::mem::take(&mut self.jobs) {
             self.close(job.judged, false);
         }
@@ -202,6 +217,16 @@ impl Patrol {
         for (i, job) in self.jobs.iter_mut().enumerate() {
             let found = job.look(&look, &mut self.sight);
             said.extend(found.into_iter().map(|finding| (i, finding)));
+        }
+        if let Some((board, place)) = &mut self.shown {
+            let findings = self.machine.iter().flat_map(|m| m.open().values());
+            let machine = Machine {
+                host: self.host_name.clone(),
+                profile: self.request.profile.clone(),
+                user: identity::user(),
+                findings: findings.map(raised).collect(),
+            };
+            place.put(board.scrape(&look, &self.jobs, machine));
         }
         self.present = self.picture(&stamp, gpus);
         for (i, finding) in said {
@@ -348,7 +373,7 @@ impl Patrol {
     }
 }
 
-fn complain(text: &str) {
+pub(super) fn complain(text: &str) {
     // Nobody is left to be told where stderr is closed.
     let _ = writeln!(std::io::stderr(), "gpuwatch: {}", clean(text));
 }

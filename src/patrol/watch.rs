@@ -4,12 +4,14 @@
 
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::model::{JudgeSettings, Limit, PatrolSettings, Rule};
-use crate::plan::profile::Record;
+use crate::plan::profile::{Metrics, Record};
+use crate::serve::{Listener, Outlets, Report};
 use crate::supervise::RunClock;
 use crate::sys::process::keep_children_waitable;
 use crate::sys::signals::{Mask, SignalFd};
@@ -17,11 +19,14 @@ use crate::tell::Channels;
 
 use super::driver::{Driver, Heard};
 use super::present::Present;
-use super::rounds::Patrol;
+use super::rounds::{Patrol, complain};
 use super::tellers::Tellers;
 
 /// What a single look waits for a driver beyond its window.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the file with metrics is named by: `gpuwatch-patrol.prom`.
+const FILE: &str = "patrol";
 
 /// What a patrol is told.
 pub struct Request {
@@ -39,6 +44,8 @@ pub struct Request {
     pub keep: Record,
     /// Where records are written; None: nowhere.
     pub root: Option<PathBuf>,
+    /// Where those who scrape find metrics.
+    pub metrics: Metrics,
     /// Print findings as JSON lines.
     pub json: bool,
 }
@@ -48,11 +55,16 @@ pub struct Request {
 /// # Errors
 /// Why it can't begin.
 pub fn watch(request: Request, channels: Channels) -> Result<(), String> {
+    let outlets = outlets(&request.metrics)?;
     let signals = take_signals()?;
     let clock = RunClock::start();
     let mut driver = Driver::new(request.interval);
     let tellers = Tellers::new(channels, request.patrol.clone(), clock.clone());
     let mut patrol = Patrol::new(request, clock, Some(tellers));
+    if !outlets.is_empty() {
+        let report: Report = Arc::new(|text: String| complain(&text));
+        patrol.show(outlets.start(&report));
+    }
     loop {
         wait(&signals, &driver, driver.due());
         if signals.next().is_some() || patrol.is_unheard() {
@@ -64,6 +76,20 @@ pub fn watch(request: Request, channels: Channels) -> Result<(), String> {
     drop(driver);
     patrol.finish();
     Ok(())
+}
+
+/// Ways to those who scrape. There is one patrol a machine, so an address that is taken is an
+/// error; a directory may come later.
+fn outlets(metrics: &Metrics) -> Result<Outlets, String> {
+    let listener = metrics.listen.map(Listener::bind).transpose()?;
+    let (outlets, problem) = Outlets::new(listener, metrics.textfile.as_deref(), FILE);
+    if let Some(listener) = outlets.listener() {
+        complain(&format!("metrics at http://{}/metrics", listener.address()));
+    }
+    if let Some(why) = problem {
+        complain(&why);
+    }
+    Ok(outlets)
 }
 
 /// Looks for this long, tells nobody and writes nothing but the answer.

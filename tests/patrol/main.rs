@@ -12,6 +12,7 @@ mod support;
 mod driver;
 mod found;
 mod machine;
+mod metrics;
 mod once;
 mod records;
 mod told;

@@ -12,6 +12,7 @@ use super::Patrol;
 use crate::judge::{JobFacts, Judge};
 use crate::model::{GpuInfo, GpuSample, Origin, ProcessId, RunRecord, RunState, Stamp};
 use crate::plan::{argv, rules, run_name};
+use crate::record::run_id;
 use crate::tell::RunFacts;
 
 impl Patrol {
@@ -47,8 +48,9 @@ impl Patrol {
             None
         };
         if record.id.is_empty() {
-            // Alerts tell jobs by it.
-            record.id = format!("{}-{}", group.main.pid, group.main.start);
+            // Alerts and metrics tell jobs by it, after a restart of the patrol as well.
+            let salt = (group.main.start as u16) ^ (group.main.pid as u16);
+            record.id = run_id(&who.since, &who.name, salt);
         }
         if let Kind::Run(id) = &group.kind {
             record.id.clone_from(id);
