@@ -293,7 +293,7 @@ fn on_github_gates_and_alarms_are_annotations_and_the_summary_is_a_page() {
     );
     let page = content(&sandbox.path("summary.md"));
     assert!(
-        page.starts_with("\n### gpuwatch: &#58;&#58;error&#58;&#58;x: ok, failed by a gate\n"),
+        page.starts_with("### gpuwatch: &#58;&#58;error&#58;&#58;x: ok, failed by a gate\n"),
         "{page}"
     );
     let inside = "`````text\n````\n</details><b>bold</b>\n| a | b |\nlast\n`````\n";

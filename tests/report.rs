@@ -295,7 +295,7 @@ fn missing_readings_and_stalls_are_neither_idle_nor_active() {
         "{out}"
     );
     assert!(
-        rows[1].starts_with("python train.py --epochs 2     1    0.28 h"),
+        rows[1].starts_with("python train.py --epochs 2     1   0.278 h"),
         "{out}"
     );
     let old = ask(&sandbox, &["waste", "--since", "1h", "--dir", dir]);

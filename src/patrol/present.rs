@@ -250,7 +250,12 @@ impl Present {
         }
         lines.extend(self.findings.iter().map(found));
         if lines.is_empty() {
-            lines.push("nobody holds a GPU".to_owned());
+            let nothing = if self.gpus.is_empty() {
+                "the driver shows no GPU"
+            } else {
+                "nobody holds a GPU"
+            };
+            lines.push(nothing.to_owned());
         }
         lines.iter().map(|line| clean(line) + "\n").collect()
     }

@@ -104,8 +104,8 @@ impl Sight {
         self.names.entry(uid).or_insert_with(name).clone()
     }
 
-    /// The first of these processes that listens on a socket, and `tcp:PORT`. Ranks don't count:
-    /// theirs are for each other.
+    /// The first of these processes that listens on a socket, and `tcp:PORT`. A job of ranks is no
+    /// server: they and their launcher listen for each other.
     pub fn listening(&mut self, pids: &BTreeSet<u32>) -> Option<(u32, String)> {
         let first = pids.first()?;
         let ports = listening_sockets(&mut self.fs, *first);
@@ -116,9 +116,11 @@ impl Sight {
             let marks = self.known.iter().find(|(id, _)| id.pid == *pid);
             marks.is_some_and(|(_, f)| f.marks.as_ref().is_some_and(|m| m.rank))
         };
+        if pids.iter().any(is_rank) {
+            return None;
+        }
         pids.iter()
             .take(MOST_ASKED)
-            .filter(|pid| !is_rank(pid))
             .find_map(|pid| Some((*pid, format!("tcp:{}", port_of(*pid, &ports)?))))
     }
 

@@ -222,7 +222,7 @@ mod tests {
                 prop_assert_eq!(line.matches("::").count() >= 2, true);
             }
             let page = step_summary(&record, &findings, "");
-            for line in page.lines().skip(1).filter(|l| !l.is_empty()) {
+            for line in page.lines().skip(2).filter(|l| !l.is_empty()) {
                 prop_assert!(line.starts_with('|'), "{}", line);
                 prop_assert!(!line.contains(['<', '`', '*', '[']), "{}", line);
                 prop_assert_eq!(line.matches('|').count(), 3, "{}", line);

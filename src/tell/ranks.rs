@@ -345,6 +345,7 @@ impl Ranks {
         head: Option<u32>,
         asked: impl Fn(&str) -> bool,
     ) -> Vec<RankNote> {
+        let is_asked = |note: &RankNote| note.finding.as_deref().is_some_and(&asked);
         let mut notes = Vec::new();
         for (rank, page) in &book.pages {
             let blank = RankNote {
@@ -359,23 +360,29 @@ impl Ranks {
                 .held
                 .values()
                 .filter(|held| held.severity > Severity::Note && held.finding.because.is_none());
-            notes.extend(alarms.map(|held| RankNote {
-                finding: Some(held.finding.name.clone()),
-                cause: held.finding.cause.clone(),
-                since_s: Some(held.finding.since_s - self.offset_s),
-                ..blank.clone()
-            }));
-            match &page.ended {
-                Some((_, end)) => notes.push(RankNote {
-                    cause: end.verdict.cause.clone(),
+            let mut told: Vec<RankNote> = alarms
+                .map(|held| RankNote {
+                    finding: Some(held.finding.name.clone()),
+                    cause: held.finding.cause.clone(),
+                    since_s: Some(held.finding.since_s - self.offset_s),
+                    ..blank.clone()
+                })
+                .collect();
+            if let Some((_, end)) = &page.ended {
+                // One line a rank that is over, with what is asked about if it had that.
+                told.sort_by_key(|note| !is_asked(note));
+                let last = told.into_iter().next().unwrap_or(blank);
+                notes.push(RankNote {
+                    cause: end.verdict.cause.clone().or(last.cause),
                     exit: Some(end.exit),
-                    ..blank
-                }),
-                None if *rank == self.me || present.alive.contains(rank) => {}
-                None => notes.push(blank),
+                    ..last
+                });
+                continue;
             }
+            notes.extend(told);
+            let lives = *rank == self.me || present.alive.contains(rank);
+            notes.extend((!lives).then_some(blank));
         }
-        let is_asked = |note: &RankNote| note.finding.as_deref().is_some_and(&asked);
         notes.sort_by_key(|note| (Some(note.rank) != head, !is_asked(note), note.rank));
         notes
     }

@@ -27,13 +27,16 @@ ARRANGEMENTS = [
     " > file 2>&-",
 ]
 
+# Answers go to a descriptor of their own: a redirection of the loop would be what is looked at.
 KINDS = """
+exec 9>> kinds
 for n in 0 1 2; do
-    if [ -t $n ]; then echo $n terminal; elif [ -e /proc/$$/fd/$n ]; then echo $n open; else echo $n closed; fi
-done >> kinds
+    if [ -t $n ]; then kind=terminal; elif [ -e /proc/$$/fd/$n ]; then kind=open; else kind=closed; fi
+    echo $n $kind >&9
+done
 """
 
-WRITES = "echo out 2> /dev/null; echo err 2> /dev/null >&2"
+WRITES = "echo out 2> /dev/null; echo err >&2"
 
 
 @case("O02-isatty", "15 arrangements of terminal, pipe, file, /dev/null, closed: isatty and open", ON_TERMINAL)
