@@ -105,9 +105,11 @@ impl Group {
         matches!(self.kind, Kind::Left(_))
     }
 
-    /// Whether it is the same job, at another look.
+    /// Whether it is the same job, at another look. What started a tree may be gone by now.
     pub fn is_same(&self, other: &Self) -> bool {
-        (self.uid, &self.kind, self.main) == (other.uid, &other.kind, other.main)
+        let is_tree = |kind: &Kind| matches!(kind, Kind::Tree | Kind::Left(_));
+        let alike = self.kind == other.kind || is_tree(&self.kind) && is_tree(&other.kind);
+        (self.uid, self.main) == (other.uid, other.main) && alike
     }
 }
 

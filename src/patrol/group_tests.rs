@@ -223,3 +223,20 @@ proptest! {
         prop_assert_eq!(found.groups(), groups);
     }
 }
+
+#[test]
+fn a_tree_whose_starter_goes_is_the_same_job() {
+    let job = (20, 10, 20, 10, 1000, "python");
+    let before = scene(&[INIT, SHELL, job], &[plain(20)]);
+    let mut after = scene(&[INIT, (20, 1, 20, 10, 1000, "python")], &[plain(20)]);
+    after.leaders.remove(&20);
+    let (before, after) = (before.groups(), after.groups());
+    assert_eq!((before.len(), after.len()), (1, 1));
+    assert!(!before[0].is_left_behind() && after[0].is_left_behind());
+    assert!(after[0].is_same(&before[0]) && before[0].is_same(&after[0]));
+    let other = scene(
+        &[INIT, SHELL, (30, 10, 30, 10, 1000, "python")],
+        &[plain(30)],
+    );
+    assert!(!other.groups()[0].is_same(&before[0]));
+}

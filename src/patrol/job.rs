@@ -81,6 +81,8 @@ pub struct Job {
     held: BTreeSet<u32>,
     zombies: BTreeSet<u32>,
     listens: Option<u32>,
+    /// That what started it is gone was told.
+    left_behind: bool,
     looks: u32,
     calm: u32,
     last_s: Option<f64>,
@@ -105,6 +107,7 @@ impl Job {
             held: BTreeSet::new(),
             zombies: BTreeSet::new(),
             listens: None,
+            left_behind: false,
             looks: 0,
             calm: 0,
             last_s: None,
@@ -135,7 +138,8 @@ impl Job {
         let first = self.looks == 1;
         let tick = self.tree.tick(since_last_s);
         let (sample, mut events) = self.sample(look, at_s, tick);
-        if first && self.group.is_left_behind() {
+        if !self.left_behind && self.group.is_left_behind() {
+            self.left_behind = true;
             events.push(process(
                 self.group.main.pid,
                 ProcessChange::Reparented,
