@@ -33,6 +33,8 @@ pub enum Heard {
 /// The helper, or the wait for one.
 pub struct Driver {
     link: Option<(HelperLink, Child)>,
+    /// Former ones that were not seen to end: each would stay a zombie as long as we live.
+    ending: Vec<Child>,
     interval: Duration,
     retry: Instant,
     heard: Instant,
@@ -47,6 +49,7 @@ impl Driver {
         let now = Instant::now();
         Self {
             link: None,
+            ending: Vec::new(),
             interval,
             retry: now,
             heard: now,
@@ -71,6 +74,8 @@ impl Driver {
     /// What is to be heard now. `wake`: GPUs that all sleep are woken to be looked at.
     pub fn listen(&mut self, wake: bool) -> Vec<Heard> {
         let mut all = Vec::new();
+        self.ending
+            .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
         if self.link.is_none() && Instant::now() >= self.retry {
             self.start(wake, &mut all);
         }
@@ -147,11 +152,10 @@ impl Driver {
     }
 
     fn lose(&mut self, why: &str, all: &mut Vec<Heard>) {
-        if let Some((mut link, mut child)) = self.link.take() {
+        if let Some((mut link, child)) = self.link.take() {
             let _ = link.send(&ToHelper::Bye);
-            drop(link);
-            // Its socket is closed, so it ends by itself; one in the kernel's hands is left.
-            let _ = child.try_wait();
+            // Its socket is closed, so it ends by itself, or when the kernel lets it.
+            self.ending.push(child);
         }
         self.ticking = false;
         self.retry = Instant::now() + self.interval * RETRY_INTERVALS;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::machine::{Machine, end, fast, said, wait_for};
-use super::support::wait_until;
+use super::support::{Live, descendants, wait_until};
 
 #[test]
 fn a_driver_that_hangs_is_said_once_and_waited_for() {
@@ -32,6 +32,19 @@ fn a_driver_that_comes_later_is_found() {
     let patrol = machine.patrol(&fast(), &["--json"]);
     patrol.wait_for_err("no GPU is watched");
     assert!(said(&patrol).is_empty());
+    // Each try is a process of its own, and none stays behind.
+    let mut first = None;
+    wait_until("the driver is asked", || {
+        first = helpers(&patrol).first().copied();
+        first.is_some()
+    });
+    wait_until(
+        "it is asked by another process, and the first one is gone",
+        || {
+            let now = helpers(&patrol);
+            !now.is_empty() && !now.contains(&first.unwrap())
+        },
+    );
     machine.driver.set(&json!({"gpus": [{}]}));
     wait_for(&patrol, "idle-holding", "raised", &user());
     assert_eq!(patrol.err_so_far().matches("no GPU is watched").count(), 1);
@@ -66,6 +79,16 @@ fn a_job_that_ends_is_over() {
         machine.sandbox.so_far("run.json").contains("\"ended\"")
     });
     end(patrol);
+}
+
+/// The processes in which this patrol asks the driver, those that have ended and are not reaped too.
+fn helpers(patrol: &Live) -> Vec<i32> {
+    let mut all = descendants(patrol.pid().try_into().unwrap());
+    all.retain(|pid| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.is_ok_and(|name| name.trim_end() == "nvml-sentinel")
+    });
+    all
 }
 
 /// Who runs this.

@@ -247,7 +247,8 @@ impl Live {
 impl Drop for Live {
     fn drop(&mut self) {
         if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
-            // One that goes on beside the test, or a failed test's: there is nobody left to tell.
+            // One that goes on beside the test, or a failed test's, which leaves nothing: there is
+            // nobody left to tell.
             let started = descendants(self.child.id());
             let _ = self.child.kill();
             let _ = self.child.wait();
@@ -261,8 +262,8 @@ impl Drop for Live {
     }
 }
 
-/// What this process has started, and what that has: so that a failed test leaves nothing.
-fn descendants(pid: u32) -> Vec<i32> {
+/// What this process has started, and what that has.
+pub fn descendants(pid: u32) -> Vec<i32> {
     let mut found = Vec::new();
     let mut todo = vec![pid.to_string()];
     while let Some(pid) = todo.pop() {

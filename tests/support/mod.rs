@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 pub use fake_driver::FakeDriver;
 pub use job::{Job, Sandbox};
 pub use listener::Listener;
-pub use live::{Ended, Live};
+pub use live::{Ended, Live, descendants};
 pub use record::{InTemp, Record, Row};
 pub use terminal::{Shell, Terminal};
 
