@@ -131,7 +131,7 @@ impl Sight {
             pid,
             start: stat.start,
         };
-        let uid = self.known_uid(id);
+        let uid = self.known_uid(id)?;
         Some(Seen {
             id,
             ppid: stat.ppid,
@@ -142,20 +142,20 @@ impl Sight {
         })
     }
 
-    fn known_uid(&mut self, id: ProcessId) -> u32 {
+    /// None where it can't be told, as of one that has just ended.
+    fn known_uid(&mut self, id: ProcessId) -> Option<u32> {
         if let Some(fixed) = self.known.get(&id) {
-            return fixed.uid;
+            return Some(fixed.uid);
         }
         let status = text(&mut self.fs, format_args!("{}/status", id.pid));
         let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-        let real = uids.and_then(|uids| uids.split_ascii_whitespace().next()?.parse().ok());
-        let uid = real.unwrap_or_default();
+        let uid = uids?.split_ascii_whitespace().next()?.parse().ok()?;
         let fixed = Fixed {
             uid,
             ..Fixed::default()
         };
         self.known.insert(id, fixed);
-        uid
+        Some(uid)
     }
 
     /// The identity of whoever has this PID now.
