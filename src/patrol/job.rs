@@ -22,8 +22,9 @@ use super::sight::Sight;
 const MOST_CHANGES: usize = 64;
 /// A job that works and never gave cause for a word is looked at less often after so many looks.
 const TRUSTED_AFTER: u32 = 60;
-/// Then only every so many looks.
-const TRUSTED_EVERY: u32 = 12;
+/// Then only every so many looks: 50 s at the usual interval, since what is further apart than
+/// 60 s counts as not known where hours are summed up.
+const TRUSTED_EVERY: u32 = 10;
 /// So often it is looked for a socket that listens, while the job does nothing.
 const ASK_EVERY: u32 = 6;
 
