@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::model::ProcessId;
+use crate::record::replace;
 
 /// The file.
 const FILE: &str = ".patrol-told.json";
@@ -81,12 +82,9 @@ impl Told {
         let Some(path) = &self.path else { return };
         // What was told before may still hold and be found again.
         let all: Vec<&Key> = self.now.union(&self.before).collect();
-        let new = path.with_extension("new");
         // Without it the worst is that something is told twice.
-        if let Ok(text) = serde_json::to_vec(&all)
-            && fs::write(&new, text).is_ok()
-        {
-            let _ = fs::rename(&new, path);
+        if let Ok(text) = serde_json::to_vec(&all) {
+            let _ = replace(path, &text);
         }
     }
 }

@@ -28,6 +28,7 @@ pub mod usage;
 
 pub use error::RecordError;
 pub use events::{EventReader, EventWriter};
+pub use files::replace;
 pub use find::find;
 pub use findings::{FindingFold, FindingRecord};
 pub use history::history;
