@@ -1,6 +1,6 @@
 //! `gpuwatch ps`: runs in progress on this machine.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::SystemTime;
 
@@ -32,7 +32,7 @@ struct Document<'a> {
 
 /// Runs the command: 0 (also where nothing runs), or 1 where the records can't be read.
 pub fn run(args: &PsArgs) -> ExitCode {
-    let found = match lookup(args) {
+    let found = match in_progress(args.dir.as_deref()) {
         Ok(found) => found,
         Err(error) => return complain(&error),
     };
@@ -50,9 +50,13 @@ pub fn run(args: &PsArgs) -> ExitCode {
     print(&table(&found.runs))
 }
 
-fn lookup(args: &PsArgs) -> Result<Running, RecordError> {
+/// The runs in progress on this machine that are recorded in `dir`, or where they are by default.
+///
+/// # Errors
+/// The records can't be read.
+pub fn in_progress(dir: Option<&Path>) -> Result<Running, RecordError> {
     let host = identity::host();
-    match root_for_reading(args.dir.as_deref())? {
+    match root_for_reading(dir)? {
         Some(root) => running(&root, host.as_deref(), SystemTime::now()),
         None => Ok(Running::default()),
     }

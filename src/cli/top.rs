@@ -3,16 +3,14 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use clap::Args;
 
 use super::output::complain;
+use super::ps::in_progress;
 use crate::live;
 use crate::model::units;
-use crate::observe::identity;
-use crate::record::now::{Running, running};
-use crate::record::root_for_reading;
 use crate::sys::defect;
 
 /// Your runs in progress on this machine, live on the terminal; q leaves
@@ -38,11 +36,7 @@ pub fn run(args: &TopArgs) -> ExitCode {
              'gpuwatch ps' prints the same once, anywhere",
         );
     }
-    let host = identity::host();
-    let look = || match root_for_reading(args.dir.as_deref())? {
-        Some(root) => running(&root, host.as_deref(), SystemTime::now()),
-        None => Ok(Running::default()),
-    };
+    let look = || in_progress(args.dir.as_deref());
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
     // What Rust prints of a panic would be lost with the screen that it is printed on.
     defect::quiet();
