@@ -16,7 +16,7 @@ use super::load::{is_alive, load_brief};
 use super::output_log::parts;
 use super::samples::{SAMPLES, SampleReader};
 use super::tail::ReverseLines;
-use crate::model::{GpuInfo, Reading, RunState, Sample};
+use crate::model::{GpuInfo, Origin, Reading, RunState, Sample};
 
 /// Rows beyond one a GPU that are read, for torn and damaged ones.
 const SPARE: usize = 8;
@@ -81,7 +81,9 @@ pub fn running(root: &Path, host: Option<&str>, now: SystemTime) -> Result<Runni
     let open = |state| matches!(state, RunState::Running | RunState::Cancelled);
     let here = |of: Option<&str>| host.is_none() || of.is_none() || of == host;
     let listing = list(root, None, |entry| {
-        open(entry.state) && entry.ended.is_none() && here(entry.host.as_deref())
+        // A machine is looked at, not run.
+        let is_run = entry.origin != Some(Origin::Machine);
+        is_run && open(entry.state) && entry.ended.is_none() && here(entry.host.as_deref())
     })?;
     let mut all = Running {
         runs: Vec::new(),

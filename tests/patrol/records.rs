@@ -32,6 +32,18 @@ fn a_job_has_a_record_as_a_run_has_and_its_secrets_are_masked() {
     );
     let patrol = machine.patrol(&fast(), &["--json"]);
     patrol.wait_for_out("idle-holding");
+    // Beside the job's record there is the machine's, which isn't in progress.
+    let all = Record::all_in(&machine.sandbox.runs());
+    assert_eq!(all.len(), 2);
+    let now = machine.sandbox.gpuwatch(&["ps", "--json"]).run();
+    let now: Value = serde_json::from_str(&now.out()).unwrap();
+    let pids: Vec<&Value> = now["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| &r["pid"])
+        .collect();
+    assert_eq!(pids, [&json!(idle.pid())]);
     end(patrol);
     let all = Record::all_in(&machine.sandbox.runs());
     for record in &all {
