@@ -2,10 +2,12 @@
 
 They meet in files of FOLDER, with gloo in a collective of PyTorch. A file in FOLDER is a word:
 `hang` (rank 1 doesn't get to its next step until there is `on`), `oom` (rank 1 says so and goes
-on), `fail` (rank 1 ends with 7), `alone` (in files they don't wait any more), `end` (both end).
+on), `fail` (rank 1 ends with 7, rank 0 waits to be ended), `alone` (in files they don't wait any
+more), `end` (both end).
 """
 
 import os
+import signal
 import sys
 import time
 
@@ -65,8 +67,11 @@ class Gloo:
 def main():
     peers = Gloo() if "gloo" in sys.argv[2:] else Files()
     for step in range(1, 100_000):
-        if rank == 1 and said("fail"):
-            sys.exit(7)
+        if said("fail"):
+            if rank == 1:
+                sys.exit(7)
+            # In a collective it would fail of its peer's end, and perhaps be seen to end first.
+            signal.pause()
         if rank == 1 and said("oom"):
             os.rename(os.path.join(folder, "oom"), os.path.join(folder, "was-oom"))
             print("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", flush=True)
