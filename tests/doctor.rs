@@ -143,7 +143,8 @@ fn wrong_usage_is_one_line_and_two() {
 fn nothing_is_imported_and_nothing_is_written() {
     let setup = Setup::new();
     let before = setup.environment.files();
-    setup.doctor(&["--", "python", "train.py"]).run();
+    let ended = setup.doctor(&["--", "python", "train.py"]).run();
+    ended.assert_ok();
     // The made-up package would leave a mark.
     assert!(!setup.sandbox.path("imported").exists());
     assert_eq!(setup.environment.files(), before);

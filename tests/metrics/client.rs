@@ -1,6 +1,6 @@
 //! A small HTTP client, and what it finds in an answer.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 
 use crate::support::{Live, PATIENCE, wait_until};
@@ -15,7 +15,6 @@ pub struct Answer {
 /// Sends these bytes as they are; None where there is no answer.
 pub fn send(address: &str, request: &[u8]) -> Option<Answer> {
     let mut stream = TcpStream::connect(address).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     // Whoever is refused early may not be able to send all.
     let _ = stream.write_all(request);
     read(&mut stream)
@@ -24,8 +23,11 @@ pub fn send(address: &str, request: &[u8]) -> Option<Answer> {
 /// What comes until the other end closes.
 pub fn read(stream: &mut TcpStream) -> Option<Answer> {
     let mut bytes = Vec::new();
-    // A reset after the answer is the end, too.
-    let _ = stream.read_to_end(&mut bytes);
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    if let Err(error) = stream.read_to_end(&mut bytes) {
+        // That is the end, too; silence is not.
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
+    }
     let text = String::from_utf8(bytes).unwrap();
     let (head, body) = text.split_once("\r\n\r\n")?;
     Some(Answer {

@@ -36,6 +36,7 @@ fn idle_orphaned_and_defunct_jobs_are_found_and_nobody_is_ended() {
     wait_for(&patrol, "idle-holding", "raised", ANA.0);
     wait_for(&patrol, "orphans", "raised", BOB.0);
     wait_for(&patrol, "defunct", "raised", ANA.0);
+    wait_for(&patrol, "idle-holding", "raised", BOB.0);
     assert!(idle.running() && parent.running() && orphan.lives());
     // Explained by the orphans: no alarm of its own.
     let lines = end(patrol);

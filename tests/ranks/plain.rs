@@ -32,6 +32,7 @@ fn a_hang_of_one_rank_is_told_once() {
         let ended = live.end();
         let own = ended.assert_ok().own_lines();
         let label = format!("gpuwatch: rank {number}: ");
+        assert!(!own.is_empty());
         assert!(own.iter().all(|line| line.starts_with(&label)), "{own:?}");
     }
     assert_eq!(kinds(&server), TOLD);
