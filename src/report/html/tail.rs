@@ -12,17 +12,21 @@ const LONGEST: usize = 2000;
 #[derive(Default)]
 struct Plain {
     lines: Vec<String>,
-    line: String,
-    length: usize,
-    /// A carriage return came: what is printed next begins the line anew.
-    returned: bool,
+    /// The line being drawn, a character a column.
+    line: Vec<char>,
+    /// Where the next character is drawn.
+    column: usize,
+    is_cut: bool,
 }
 
 impl Plain {
     fn end_line(&mut self) {
-        self.lines.push(std::mem::take(&mut self.line));
-        self.length = 0;
-        self.returned = false;
+        let mut line: String = self.line.drain(..).collect();
+        if std::mem::take(&mut self.is_cut) {
+            line.push_str("...");
+        }
+        self.lines.push(line);
+        self.column = 0;
         if self.lines.len() > 2 * LINES {
             self.lines.drain(..LINES);
         }
@@ -31,37 +35,36 @@ impl Plain {
 
 impl Perform for Plain {
     fn print(&mut self, c: char) {
-        if std::mem::take(&mut self.returned) {
-            self.line.clear();
-            self.length = 0;
+        match self.line.get_mut(self.column) {
+            Some(drawn) => *drawn = c,
+            None if self.column < LONGEST => {
+                self.line.resize(self.column, ' ');
+                self.line.push(c);
+            }
+            None => self.is_cut = true,
         }
-        match self.length {
-            n if n < LONGEST => self.line.push(c),
-            LONGEST => self.line.push_str("..."),
-            _ => {}
-        }
-        self.length += 1;
+        self.column += 1;
     }
 
     fn execute(&mut self, byte: u8) {
         match byte {
             b'\n' => self.end_line(),
-            b'\r' => self.returned = true,
+            b'\r' => self.column = 0,
             b'\t' => self.print('\t'),
-            8 => {
-                self.line.pop();
-                self.length = self.length.saturating_sub(1);
-            }
+            8 => self.column = self.column.saturating_sub(1),
             _ => {}
         }
     }
 
     fn csi_dispatch(&mut self, params: &Params, _: &[u8], _: bool, action: char) {
-        // A line that is erased as a whole.
-        if action == 'K' && params.iter().next() == Some(&[2]) {
-            self.line.clear();
-            self.length = 0;
-        }
+        // What is erased, from the cursor on or the whole line.
+        let from = match (action, params.iter().next()) {
+            ('K', None | Some(&[0])) => self.column,
+            ('K', Some(&[2])) => 0,
+            _ => return,
+        };
+        self.is_cut &= from >= LONGEST;
+        self.line.truncate(from);
     }
 }
 
@@ -84,6 +87,11 @@ mod tests {
     fn what_a_terminal_would_show_stays() {
         let bytes = b"\x1b[31mred\x1b[0m\r\n 10%\r 20%\r 30%\n\x1b]0;title\x07<b>\tx\x08\xff\nend";
         assert_eq!(last_lines(bytes), ["red", " 30%", "<b>\t\u{fffd}", "end"]);
+        // A step back erases nothing, and a shorter drawing leaves the rest of the longer.
+        assert_eq!(
+            last_lines(b"x\x08\nab\x08\x08c\n12345\r12\n12345\r12\x1b[K\n1\r\x1b[2K2"),
+            ["x", "cb", "12345", "12", "2"]
+        );
         let many = "line\n".repeat(1000) + &"x".repeat(5000);
         let lines = last_lines(many.as_bytes());
         assert_eq!((lines.len(), lines[59].len()), (LINES, LONGEST + 3));
