@@ -39,6 +39,8 @@ mod aftermath;
 
 /// How long our line at the start may hold back the command's output.
 const ANNOUNCING: Duration = Duration::from_millis(200);
+/// When orphans are looked for again that could not be told from processes of ours.
+const REAP_AGAIN: Duration = Duration::from_millis(50);
 
 /// Runs the command and returns how to leave.
 pub fn run(request: Request) -> Result<Ending, Refused> {
@@ -212,6 +214,7 @@ impl Launch {
             _claims: claims,
             happened: VecDeque::new(),
             is_plain: false,
+            is_reaping_late: false,
             ended: None,
             finishing: None,
         };
@@ -252,6 +255,8 @@ struct Run {
     happened: VecDeque<Happening>,
     /// After a defect of ours: what isn't for the child is left undone.
     is_plain: bool,
+    /// Orphans could not be looked for, and perhaps no signal will come to remind of them.
+    is_reaping_late: bool,
     /// When the child was seen to have ended.
     ended: Option<Instant>,
     finishing: Option<Instant>,
@@ -296,7 +301,9 @@ impl Run {
         let patience = self
             .finishing
             .map(|since| self.watchers.patience().saturating_sub(since.elapsed()));
-        let next = [patience, self.stopper.due()].into_iter().flatten().min();
+        let reaping = self.is_reaping_late.then_some(REAP_AGAIN);
+        let due = [patience, self.stopper.due(), reaping];
+        let next = due.into_iter().flatten().min();
         // Rounded up, or the last millisecond would be spent spinning.
         let limit = next.map_or(PollTimeout::NONE, |left| {
             PollTimeout::try_from(left + Duration::from_micros(999)).unwrap_or(PollTimeout::MAX)
@@ -306,6 +313,9 @@ impl Run {
         let ready = fds.map(|fd| fd.any() == Some(true));
         let mut happened = Vec::new();
         let changed = (ready[0] && self.read_signals(&mut happened)) || ready[1];
+        if self.is_reaping_late {
+            self.reap_orphans();
+        }
         if ready[1] {
             for relay in self.relays.newly_ended() {
                 if let Some(beside) = &self.beside {
@@ -365,11 +375,16 @@ impl Run {
             );
             happened.extend(self.child.try_reap().map(Happening::ChildEnded));
         }
-        // Orphans that can't be told from a process of ours now are reaped the next time.
+        self.reap_orphans();
+    }
+
+    /// Those that can't be told from a process of ours, as one is being started, wait a moment.
+    fn reap_orphans(&mut self) {
         let main = self.child.pid();
-        let _ = self
+        let reaped = self
             .watchers
             .apart_from_own(|ours| reap_orphans(main, ours));
+        self.is_reaping_late = reaped.is_none();
     }
 
     /// Who else has this signal.
