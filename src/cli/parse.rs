@@ -1,7 +1,7 @@
 //! `gpuwatch parse [FILE|-]`: what progress is read off this output.
 //!
-//! Owns the two input formats, raw bytes and asciicast v2, and how changes are printed. Must
-//! not know how progress is read.
+//! Owns the input formats, raw bytes, asciicast v2 and TensorBoard's event files, and how changes
+//! are printed. Must not know how progress is read.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -10,16 +10,26 @@ use std::process::ExitCode;
 
 use serde::Deserialize;
 
-use super::output::complain;
+use super::layers;
+use super::output::{EXIT_NO, complain};
+use super::profile::lines;
 use crate::model::{Mark, Metric, Phase, Stream, units};
-use crate::read::{Layout, ProgressReader};
+use crate::plan::resolve::{self, Flags};
+use crate::read::{EventFile, Layout, Patterns, ProgressReader};
+
+#[path = "parse_events.rs"]
+mod events;
 
 /// What progress is read off this output
 #[derive(Debug, clap::Args)]
 pub struct ParseArgs {
-    /// Recorded output: raw bytes, or an asciicast v2; `-` is standard input
+    /// Recorded output: raw bytes, or an asciicast v2; `-` is standard input. Or TensorBoard's
+    /// event file, or a directory with such files
     #[arg(default_value = "-")]
     pub file: PathBuf,
+    /// Try the `progress.patterns` of this profile: a built-in one or a file
+    #[arg(long, value_name = "NAME|FILE")]
+    pub profile: Option<String>,
     /// One JSON object a line for every change
     #[arg(long)]
     pub json: bool,
@@ -38,7 +48,14 @@ pub fn run(args: &ParseArgs) -> ExitCode {
         out: io::BufWriter::new(stdout),
         json: args.json,
     };
-    match parse(&args.file, &mut printer) {
+    let patterns = match patterns(args.profile.as_deref()) {
+        Ok(patterns) => patterns,
+        Err(why) => {
+            super::errors::complain(&why);
+            return ExitCode::from(EXIT_NO);
+        }
+    };
+    match parse(&args.file, &patterns, &mut printer) {
         Ok(()) => ExitCode::SUCCESS,
         // Nobody listens any more: the reader of a pipe has seen enough.
         Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -82,7 +99,25 @@ struct Printer<W: Write> {
     json: bool,
 }
 
-fn parse<W: Write>(file: &Path, printer: &mut Printer<W>) -> Result<(), Failure> {
+/// Of this profile alone: what is tried must not depend on where one stands.
+fn patterns(profile: Option<&str>) -> Result<Patterns, String> {
+    let Some(name) = profile else {
+        return Ok(Patterns::default());
+    };
+    let layers = layers::alone(name).map_err(|error| lines(&error))?;
+    let settings = resolve::settings(layers.trees, &layers.name, &Flags::default());
+    let settings = settings.map_err(|error| lines(&error))?;
+    Patterns::new(&settings.patterns).map_err(|error| error.to_string())
+}
+
+fn parse<W: Write>(
+    file: &Path,
+    patterns: &Patterns,
+    printer: &mut Printer<W>,
+) -> Result<(), Failure> {
+    if file.is_dir() {
+        return events::below(file, printer);
+    }
     let input: Box<dyn Read> = if file.as_os_str() == "-" {
         Box::new(io::stdin().lock())
     } else {
@@ -90,6 +125,9 @@ fn parse<W: Write>(file: &Path, printer: &mut Printer<W>) -> Result<(), Failure>
     };
     let mut input = BufReader::with_capacity(PIECE, input);
     let mut first = Vec::new();
+    if EventFile::begins(input.fill_buf().map_err(Failure::Read)?) {
+        return events::file(&mut input, printer);
+    }
     if input.fill_buf().map_err(Failure::Read)?.first() == Some(&b'{') {
         (&mut input)
             .take(LONGEST_EVENT)
@@ -97,8 +135,8 @@ fn parse<W: Write>(file: &Path, printer: &mut Printer<W>) -> Result<(), Failure>
             .map_err(Failure::Read)?;
     }
     let result = match serde_json::from_slice::<Header>(&first) {
-        Ok(header) if header.version == 2 => recording(&header, &mut input, printer),
-        _ => raw(&first, &mut input, printer),
+        Ok(header) if header.version == 2 => recording(&header, &mut input, patterns, printer),
+        _ => raw(&first, &mut input, patterns, printer),
     };
     result.and_then(|()| printer.out.flush().map_err(Failure::Write))
 }
@@ -107,9 +145,11 @@ fn parse<W: Write>(file: &Path, printer: &mut Printer<W>) -> Result<(), Failure>
 fn raw<W: Write>(
     first: &[u8],
     input: &mut impl BufRead,
+    patterns: &Patterns,
     printer: &mut Printer<W>,
 ) -> Result<(), Failure> {
-    let mut reader = ProgressReader::new(Layout::Plain, Layout::Plain);
+    let plain = Layout::Plain;
+    let mut reader = ProgressReader::with_patterns(plain, plain, patterns.clone());
     printer.print(&reader.feed(Stream::Out, None, first))?;
     loop {
         let bytes = input.fill_buf().map_err(Failure::Read)?;
@@ -149,6 +189,7 @@ const fn default_rows() -> u16 {
 fn recording<W: Write>(
     header: &Header,
     input: &mut impl BufRead,
+    patterns: &Patterns,
     printer: &mut Printer<W>,
 ) -> Result<(), Failure> {
     // Recordings of pipes say so by an empty TERM; asciinema itself records terminals alone.
@@ -165,7 +206,7 @@ fn recording<W: Write>(
         }
     };
     let latin = header.x_encoding.as_deref() == Some("latin-1");
-    let mut reader = ProgressReader::new(layout, layout);
+    let mut reader = ProgressReader::with_patterns(layout, layout, patterns.clone());
     let mut line = Vec::new();
     let mut now = None;
     loop {

@@ -49,6 +49,11 @@ pub struct SettingArgs {
     #[arg(long, value_name = "DURATION", value_parser = lasting, env = "GPUWATCH_IDLE_FOR", hide_env_values = true, help_heading = "Watching")]
     idle_for: Option<Duration>,
 
+    /// Read progress off this file, too, as it grows (a log), or off TensorBoard's event files
+    /// below this directory (repeatable). It need not exist yet [env: `GPUWATCH_FOLLOW`]
+    #[arg(long, value_name = "FILE|DIR", help_heading = "Watching")]
+    follow: Vec<PathBuf>,
+
     /// Send alarms and the run's end there: a webhook's address, `env:NAME` or
     /// `file:PATH` (repeatable). Slack's and Feishu's are known by their host
     #[arg(long, value_name = "URL", value_parser = channel_for, value_delimiter = ' ', env = "GPUWATCH_NOTIFY", hide_env_values = true, help_heading = "Telling")]
@@ -140,6 +145,7 @@ impl SettingArgs {
             stall_after: self.stall_after,
             idle_below: self.idle_below,
             idle_for: self.idle_for,
+            follow: self.followed(),
             notify: self.notify.clone(),
             desktop: self.desktop,
             metrics: self.metrics.and_then(|asked| asked.0),
@@ -159,6 +165,15 @@ impl SettingArgs {
         // A variable that is set to nothing is how scripts take one away.
         let layers = layers::brief(self.profile.as_deref().filter(|p| !p.is_empty()))?;
         resolve::settings(layers.trees, &layers.name, &flags)
+    }
+
+    /// Those that were typed, else the variable's.
+    fn followed(&self) -> Vec<PathBuf> {
+        if !self.follow.is_empty() {
+            return self.follow.clone();
+        }
+        let set = std::env::var_os("GPUWATCH_FOLLOW").filter(|path| !path.is_empty());
+        set.map(PathBuf::from).into_iter().collect()
     }
 
     /// Those that were typed, else the variable's. A typed one that is empty is a mistake; a

@@ -7,6 +7,7 @@ mod asking;
 mod cgroup;
 #[cfg(test)]
 mod fake;
+mod followed;
 mod framework;
 mod git;
 mod host;
@@ -16,14 +17,17 @@ pub mod parse;
 mod proc_fs;
 mod process;
 pub mod rates;
+mod tail;
 mod totals;
 mod tree;
 mod walk;
 
 pub use asking::asks;
+pub use followed::{Before, Followed, Found};
 pub use framework::{Loaded, loaded};
 pub use git::git_state;
 pub use host::{HostReader, HostTick, cgroup_root};
 pub use proc_fs::{ProcFs, ProcessId};
 pub use process::{ProcessChangeFact, ProcessState};
+pub use tail::Tail;
 pub use tree::{JobTick, JobTree, Leftover};

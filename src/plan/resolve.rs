@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use crate::model::{
     ActSettings, Channel, EndSettings, Gate, GpuChoice, GpuWish, JudgeSettings, Leftovers, Limit,
-    Listen, MemLimit, PatrolSettings, Route, Rule, RunNews, Severity, Switch, TellSettings, Wait,
+    Listen, MemLimit, PatrolSettings, Pattern, Route, Rule, RunNews, Severity, Switch,
+    TellSettings, Wait,
 };
 
 use super::expression::{self, Names, Scope};
@@ -33,6 +34,8 @@ pub struct Flags {
     pub mem_limit: Option<MemLimit>,
     /// `--framework`
     pub framework: Option<String>,
+    /// `--follow`
+    pub follow: Vec<PathBuf>,
     /// `--interval`
     pub interval: Option<Duration>,
     /// `--stall-after`
@@ -78,6 +81,10 @@ pub struct Resolved {
     pub gpus: GpuWish,
     /// Time between two samples.
     pub interval: Duration,
+    /// Lines of the user's own that show progress.
+    pub patterns: Vec<Pattern>,
+    /// Files and directories beside the output in which progress is written.
+    pub follow: Vec<PathBuf>,
     /// The findings.
     pub judge: JudgeSettings,
     /// The user's own findings.
@@ -122,6 +129,12 @@ pub fn settings(layers: Vec<Node>, name: &str, flags: &Flags) -> Result<Resolved
         env: profile.env.set,
         gpus: wish(&profile.gpus, flags),
         interval: flags.interval.unwrap_or(profile.interval),
+        patterns: profile.progress.patterns,
+        follow: if flags.follow.is_empty() {
+            profile.progress.follow
+        } else {
+            flags.follow.clone()
+        },
         judge: profile.judge,
         rules: profile.rules,
         tell: profile.tell,
@@ -277,12 +290,10 @@ fn alarms_to(to: Vec<String>) -> Route {
 
 /// A key that does nothing must not look as if it did.
 fn unheeded(profile: &Profile) -> Vec<String> {
-    let (progress, record, end) = (&profile.progress, &profile.record, &profile.end);
+    let (record, end) = (&profile.record, &profile.end);
     let usual = profile::Record::default();
     let usual_end = profile::End::default();
     let keys = [
-        ("progress.patterns", !progress.patterns.is_empty()),
-        ("progress.follow", !progress.follow.is_empty()),
         ("record", *record != usual),
         ("end.restart", end.restart != usual_end.restart),
     ];

@@ -49,7 +49,7 @@ impl Grammar {
         let mut reading = parts.reading()?;
         reading.redrawn = line.redrawn;
         if line.text.trim_start().starts_with('{') && !reading.source.ends_with("bar") {
-            reading.source = "json";
+            reading.source = "json".into();
         }
         Some(reading)
     }
@@ -102,9 +102,10 @@ impl<'a> Parts<'a> {
             }
         }
         Some(Reading {
-            source: self.source(epoch.as_ref(), step.as_ref()),
+            source: self.source(epoch.as_ref(), step.as_ref()).into(),
             phase: self.phase(step.as_ref()),
             says_train: self.says_train(step.as_ref()),
+            is_told: false,
             rank: self.rank(),
             eta_s: values::eta(
                 self.tokens,

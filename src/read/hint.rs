@@ -3,6 +3,28 @@
 //! Owns the one pass that a flood of ordinary output costs. It may let too much through,
 //! never too little: whatever the grammar can read must pass here. Must not know the grammar.
 
+use super::pattern::Patterns;
+
+/// What the screen hands on.
+#[derive(Clone, Debug)]
+pub(super) enum Wanted {
+    /// Lines that the grammar or one of these patterns may read.
+    Known(Patterns),
+    #[cfg(test)]
+    Everything,
+}
+
+impl Wanted {
+    /// Whether this line is handed on.
+    pub fn has(&self, line: &[u8]) -> bool {
+        match self {
+            Self::Known(patterns) => may_matter(line) || patterns.fit(line),
+            #[cfg(test)]
+            Self::Everything => true,
+        }
+    }
+}
+
 /// `1/2` says nothing without a word or a bar beside it.
 const SHORTEST: usize = 4;
 

@@ -24,8 +24,11 @@ mod grammar;
 mod hint;
 mod milestones;
 mod pace;
+mod pattern;
 mod reading;
 mod row;
+mod said;
+mod scalars;
 mod screen;
 mod shown;
 mod table;
@@ -40,8 +43,12 @@ use std::collections::BTreeMap;
 use crate::model::{Mark, Phase, ProgressState, Stream};
 
 pub use milestones::Milestones;
+pub use pattern::Patterns;
+pub use said::Said;
+pub use scalars::{EventFile, Scalar, Scalars};
 
 use grammar::Grammar;
+use hint::Wanted;
 use reading::Reading;
 use screen::Line;
 use terminal::Terminal;
@@ -65,21 +72,30 @@ pub enum Layout {
 const PIECE: usize = 64 * 1024;
 /// Ranks beyond this many are not told apart from each other.
 const MOST_RANKS: usize = 256;
+/// Standard output and standard error.
+const STREAMS: usize = 2;
+/// Files beyond this many are not told apart from each other.
+const MOST_FILES: usize = 64;
 
-/// Reads progress off the output of a program. Memory is bounded, whatever is fed.
+/// Reads progress off the output of a program, and off files that it writes. Memory is bounded,
+/// whatever is fed.
 pub struct ProgressReader {
-    out: Channel,
-    err: Channel,
+    /// Standard output, standard error, and then the files.
+    channels: Vec<Channel>,
+    patterns: Patterns,
     ranks: Ranks,
     /// The state with the lines under the cursors read ahead.
     ahead: Option<Ranks>,
     told: Told,
 }
 
-/// One stream: its screen and its grammar.
+/// One stream or file: its screen and its grammar.
 struct Channel {
+    /// None for a file.
+    stream: Option<Stream>,
     terminal: Terminal,
     grammar: Grammar,
+    patterns: Patterns,
     /// What the line under the cursor says so far.
     ahead: Option<Reading>,
 }
@@ -99,9 +115,16 @@ impl ProgressReader {
     /// A reader for a program whose standard output and error look like this. Where one
     /// terminal stands for both, everything is fed as [`Stream::Out`].
     pub fn new(out: Layout, err: Layout) -> Self {
+        Self::with_patterns(out, err, Patterns::default())
+    }
+
+    /// The same, and a line that fits one of these patterns says what the pattern says.
+    pub fn with_patterns(out: Layout, err: Layout, patterns: Patterns) -> Self {
+        let channels = [(Stream::Out, out), (Stream::Err, err)];
+        let channel = |(stream, layout)| Channel::new(Some(stream), layout, patterns.clone());
         Self {
-            out: Channel::new(out),
-            err: Channel::new(err),
+            channels: channels.map(channel).into(),
+            patterns,
             ranks: Ranks::default(),
             ahead: None,
             told: Told::default(),
@@ -112,18 +135,38 @@ impl ProgressReader {
     /// clock) and returns the changes of progress that they showed, oldest first. A mark
     /// holds the whole state of its phase, not only what changed.
     pub fn feed(&mut self, stream: Stream, t: Option<f64>, bytes: &[u8]) -> Vec<Mark> {
+        self.feed_channel(stream as usize, t, bytes)
+    }
+
+    /// Takes what was added to a file; files are numbered from 0.
+    pub fn feed_file(&mut self, file: usize, t: Option<f64>, bytes: &[u8]) -> Vec<Mark> {
+        self.feed_channel(channel_of(file), t, bytes)
+    }
+
+    /// The file was begun anew: its last line is complete as it is.
+    pub fn turn_file(&mut self, file: usize, t: Option<f64>) -> Vec<Mark> {
         let mut marks = Vec::new();
-        for piece in bytes.chunks(PIECE) {
-            let lines = self.channel(stream).terminal.feed(piece);
-            self.take(stream, t, lines, &mut marks);
+        self.finish_channel(channel_of(file), t, &mut marks);
+        marks
+    }
+
+    fn feed_channel(&mut self, at: usize, t: Option<f64>, bytes: &[u8]) -> Vec<Mark> {
+        let mut marks = Vec::new();
+        while self.channels.len() <= at {
+            let channel = Channel::new(None, Layout::Plain, self.patterns.clone());
+            self.channels.push(channel);
         }
-        self.look_ahead(stream, t, &mut marks);
+        for piece in bytes.chunks(PIECE) {
+            let lines = self.channels[at].terminal.feed(piece);
+            self.take(at, t, lines, &mut marks);
+        }
+        self.look_ahead(at, t, &mut marks);
         marks
     }
 
     /// The terminal behind this stream has a new size; nothing happens where there is none.
     pub fn resize(&mut self, stream: Stream, cols: u16, rows: u16) {
-        self.channel(stream).terminal.resize(cols, rows);
+        self.channels[stream as usize].terminal.resize(cols, rows);
     }
 
     /// Where training stands.
@@ -134,10 +177,8 @@ impl ProgressReader {
     /// The output has ended: the last lines are complete as they are.
     pub fn finish(&mut self, t: Option<f64>) -> Vec<Mark> {
         let mut marks = Vec::new();
-        for stream in [Stream::Out, Stream::Err] {
-            let lines = self.channel(stream).terminal.finish();
-            self.channel(stream).ahead = None;
-            self.take(stream, t, lines, &mut marks);
+        for at in 0..self.channels.len() {
+            self.finish_channel(at, t, &mut marks);
         }
         self.ahead = None;
         marks
@@ -146,83 +187,115 @@ impl ProgressReader {
     /// What stands on a stream's screen, and the cursor (row, column): for `fuzz/`.
     #[cfg(fuzzing)]
     pub fn drawn(&mut self, stream: Stream) -> (Vec<String>, (usize, usize)) {
-        let screen = self.channel(stream).terminal.screen();
+        let screen = self.channels[stream as usize].terminal.screen();
         (screen.lines(), screen.cursor())
     }
 
-    fn channel(&mut self, stream: Stream) -> &mut Channel {
-        match stream {
-            Stream::Out => &mut self.out,
-            Stream::Err => &mut self.err,
-        }
+    fn finish_channel(&mut self, at: usize, t: Option<f64>, marks: &mut Vec<Mark>) {
+        let Some(channel) = self.channels.get_mut(at) else {
+            return;
+        };
+        let lines = channel.terminal.finish();
+        channel.ahead = None;
+        self.take(at, t, lines, marks);
     }
 
-    fn take(&mut self, stream: Stream, t: Option<f64>, lines: Vec<Line>, marks: &mut Vec<Mark>) {
-        // What the other stream has under its cursor was told already: it stays in the mark.
-        let beside = self.channel(other(stream)).ahead.clone();
+    fn take(&mut self, at: usize, t: Option<f64>, lines: Vec<Line>, marks: &mut Vec<Mark>) {
+        if lines.is_empty() {
+            return;
+        }
+        // What others have under their cursors was told already: it stays in the mark.
+        let beside = self.beside(at);
+        let stream = self.channels[at].stream;
         for line in lines {
-            let grammar = &mut self.channel(stream).grammar;
-            grammar.notice(&line.text);
-            let Some(reading) = grammar.read(&line) else {
+            let Some(reading) = self.channels[at].read(&line) else {
                 continue;
             };
-            let mark = match &beside {
-                Some(beside) => {
-                    let mut shown = self.ranks.clone();
-                    self.ranks.apply(reading.clone(), t, stream);
-                    shown.apply(beside.clone(), t, other(stream));
-                    shown.apply(reading, t, stream)
+            let mark = if beside.is_empty() {
+                self.ranks.apply(reading, t, stream)
+            } else {
+                let mut shown = self.ranks.clone();
+                self.ranks.apply(reading.clone(), t, stream);
+                for (stream, beside) in &beside {
+                    shown.apply(beside.clone(), t, *stream);
                 }
-                None => self.ranks.apply(reading, t, stream),
+                shown.apply(reading, t, stream)
             };
             self.told.tell(mark, marks);
         }
     }
 
+    /// What stands under the cursors of all channels but this one.
+    fn beside(&self, at: usize) -> Vec<(Option<Stream>, Reading)> {
+        let others = self.channels.iter().enumerate().filter(|(i, _)| *i != at);
+        others
+            .filter_map(|(_, channel)| Some((channel.stream, channel.ahead.clone()?)))
+            .collect()
+    }
+
     /// Reads the lines under the cursors ahead, on a copy of the state.
-    fn look_ahead(&mut self, stream: Stream, t: Option<f64>, marks: &mut Vec<Mark>) {
-        self.channel(stream).look_ahead();
+    fn look_ahead(&mut self, at: usize, t: Option<f64>, marks: &mut Vec<Mark>) {
+        self.channels[at].look_ahead();
         self.ahead = None;
-        for at in [other(stream), stream] {
-            let Some(reading) = self.channel(at).ahead.clone() else {
-                continue;
-            };
-            let ranks = self.ahead.get_or_insert_with(|| self.ranks.clone());
-            let mark = ranks.apply(reading, t, at);
-            if at == stream {
-                self.told.tell(mark, marks);
-            }
+        let mut readings = self.beside(at);
+        let own = self.channels[at].ahead.clone();
+        let is_new = own.is_some();
+        readings.extend(own.map(|own| (self.channels[at].stream, own)));
+        let Some(((stream, last), others)) = readings.split_last() else {
+            return;
+        };
+        let mut ranks = self.ranks.clone();
+        for (stream, reading) in others {
+            ranks.apply(reading.clone(), t, *stream);
+        }
+        let mark = ranks.apply(last.clone(), t, *stream);
+        self.ahead = Some(ranks);
+        if is_new {
+            self.told.tell(mark, marks);
         }
     }
 }
 
-fn other(stream: Stream) -> Stream {
-    match stream {
-        Stream::Out => Stream::Err,
-        Stream::Err => Stream::Out,
-    }
+/// Where a file's channel is.
+fn channel_of(file: usize) -> usize {
+    STREAMS + file.min(MOST_FILES - 1)
 }
 
 impl Channel {
-    fn new(layout: Layout) -> Self {
+    fn new(stream: Option<Stream>, layout: Layout, patterns: Patterns) -> Self {
         Self {
-            terminal: Terminal::new(layout, hint::may_matter),
+            stream,
+            terminal: Terminal::new(layout, Wanted::Known(patterns.clone())),
             grammar: Grammar::default(),
+            patterns,
             ahead: None,
         }
+    }
+
+    /// A whole line.
+    fn read(&mut self, line: &Line) -> Option<Reading> {
+        self.grammar.notice(&line.text);
+        self.reading(line)
+    }
+
+    /// A line that fits a pattern of the user's says what the pattern says.
+    fn reading(&self, line: &Line) -> Option<Reading> {
+        let told = self.patterns.read(&line.text);
+        told.or_else(|| self.grammar.read(line))
     }
 
     fn look_ahead(&mut self) {
         self.ahead = self.terminal.pending().and_then(|mut line| {
             line.text.truncate(without_last_word(&line.text).len());
-            let matters = hint::may_matter(line.text.as_bytes());
-            matters.then(|| self.grammar.read(&line)).flatten()
+            let bytes = line.text.as_bytes();
+            let matters = hint::may_matter(bytes) || self.patterns.fit(bytes);
+            matters.then(|| self.reading(&line)).flatten()
         });
     }
 }
 
 impl Ranks {
-    fn apply(&mut self, reading: Reading, t: Option<f64>, stream: Stream) -> Option<Mark> {
+    fn apply(&mut self, reading: Reading, t: Option<f64>, stream: Option<Stream>) -> Option<Mark> {
         let rank = reading.rank.filter(|r| *r > 0);
         let room = self.others.len() < MOST_RANKS;
         let tracker = match rank {

@@ -2,15 +2,19 @@
 //!
 //! Owns the type that the grammar gives and the tracker takes. Must not know how it was read.
 
+use std::borrow::Cow;
+
 use crate::model::Phase;
 
 /// Progress as one line shows it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Reading {
-    pub source: &'static str,
+    pub source: Cow<'static, str>,
     pub phase: Phase,
     /// The line calls itself training.
     pub says_train: bool,
+    /// Somebody says what these numbers are: they need no judgement.
+    pub is_told: bool,
     pub rank: Option<u32>,
     pub epoch: Option<EpochShown>,
     pub step: Option<StepShown>,

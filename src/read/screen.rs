@@ -12,6 +12,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use unicode_width::UnicodeWidthChar;
 
 use super::Layout;
+use super::hint::Wanted;
 use super::row::{FILLER, Row, State, split_wide};
 
 /// Plain output never wraps, but a line is remembered only up to here.
@@ -51,11 +52,11 @@ pub(super) struct Screen {
     recent: VecDeque<u64>,
     ready: Vec<Line>,
     /// Cheap test of whether a line can matter.
-    wanted: fn(&[u8]) -> bool,
+    wanted: Wanted,
 }
 
 impl Screen {
-    pub fn new(layout: Layout, wanted: fn(&[u8]) -> bool) -> Self {
+    pub fn new(layout: Layout, wanted: Wanted) -> Self {
         let (cols, height, wraps) = match layout {
             Layout::Terminal { cols, rows } => (bounded_cols(cols), bounded_rows(rows), true),
             Layout::Plain => (PLAIN_COLS, PLAIN_ROWS, false),
@@ -145,7 +146,7 @@ impl Screen {
         if end > 0 {
             row.state = State::Evaluated;
         }
-        if end > 0 && (self.wanted)(&ascii[..end]) {
+        if end > 0 && self.wanted.has(&ascii[..end]) {
             self.ready.push(Line {
                 text: ascii[..end].iter().map(|b| char::from(*b)).collect(),
                 redrawn: false,
@@ -382,7 +383,7 @@ impl Screen {
     }
 
     fn offer(&mut self, text: String, redrawn: bool) {
-        if (self.wanted)(text.as_bytes()) {
+        if self.wanted.has(text.as_bytes()) {
             self.ready.push(Line { text, redrawn });
         }
     }

@@ -2,12 +2,14 @@
 //!
 //! Owns the plain state that the tracker keeps. Must not know which line belongs to what.
 
+use std::borrow::Cow;
+
 use super::reading::Reading;
 
 /// What one phase shows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shown {
-    pub source: &'static str,
+    pub source: Cow<'static, str>,
     pub rank: Option<u32>,
     pub epoch: Option<f64>,
     pub epochs: Option<f64>,
@@ -26,7 +28,7 @@ impl Shown {
     }
 
     pub fn take_rest(&mut self, r: &Reading) {
-        self.source = r.source;
+        self.source.clone_from(&r.source);
         self.rank = r.rank.or(self.rank);
         if r.loss.is_some() {
             self.loss = r.loss;

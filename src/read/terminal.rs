@@ -7,6 +7,7 @@ use memchr::memchr;
 use vte::{Params, Parser, Perform};
 
 use super::Layout;
+use super::hint::Wanted;
 use super::screen::{Line, Screen, TAB};
 
 /// A longer change of colour is left to the parser.
@@ -25,7 +26,7 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    pub fn new(layout: Layout, wanted: fn(&[u8]) -> bool) -> Self {
+    pub fn new(layout: Layout, wanted: Wanted) -> Self {
         Self {
             screen: Screen::new(layout, wanted),
             parser: Parser::new(),
@@ -315,13 +316,13 @@ mod tests {
     const SMALL: Layout = Layout::Terminal { cols: 10, rows: 3 };
 
     fn drawn(layout: Layout, bytes: &[u8]) -> Vec<String> {
-        let mut terminal = Terminal::new(layout, |_| true);
+        let mut terminal = Terminal::new(layout, Wanted::Everything);
         terminal.feed(bytes);
         terminal.screen().lines()
     }
 
     fn read(layout: Layout, bytes: &[u8]) -> Vec<String> {
-        let mut terminal = Terminal::new(layout, |_| true);
+        let mut terminal = Terminal::new(layout, Wanted::Everything);
         let mut lines = terminal.feed(bytes);
         lines.extend(terminal.finish());
         lines.into_iter().map(|l| l.text).collect()
@@ -365,7 +366,7 @@ mod tests {
 
     #[test]
     fn wide_characters_take_two_columns() {
-        let mut terminal = Terminal::new(SMALL, |_| true);
+        let mut terminal = Terminal::new(SMALL, Wanted::Everything);
         terminal.feed("第 4 轮".as_bytes());
         assert_eq!(terminal.screen().cursor(), (0, 7));
         assert_eq!(drawn(SMALL, "123456789轮".as_bytes()), ["123456789", "轮"]);
@@ -401,7 +402,7 @@ mod tests {
         bytes: &[u8],
         cuts: &[usize],
     ) -> (Vec<String>, (usize, usize), Vec<Line>) {
-        let mut terminal = Terminal::new(layout, |_| true);
+        let mut terminal = Terminal::new(layout, Wanted::Everything);
         let mut lines = Vec::new();
         let mut at = 0;
         for cut in cuts {

@@ -131,7 +131,7 @@ impl Tracker {
     }
 
     fn epoch_is_news(&self, e: &EpochShown, r: &Reading) -> bool {
-        let Some(now) = self.train.epoch else {
+        let Some(now) = self.train.epoch.filter(|_| !r.is_told) else {
             return true;
         };
         let same = |a: f64, b: f64| (a - b).abs() < 1e-9;
@@ -161,7 +161,7 @@ impl Tracker {
         let (Some(steps), Some(current)) = (now.steps, now.step) else {
             return Verdict::Take;
         };
-        if turned {
+        if turned || r.is_told {
             return Verdict::Take;
         }
         let Some(total) = step.total else {
@@ -369,7 +369,7 @@ impl Tracker {
     }
 
     /// One phase as a mark.
-    pub fn mark(&self, phase: Phase, t: Option<f64>, stream: Stream) -> Mark {
+    pub fn mark(&self, phase: Phase, t: Option<f64>, stream: Option<Stream>) -> Mark {
         let now = self.shown(phase);
         let (overall_pct, overall_eta_s) = self.overall();
         let rate = match phase {
@@ -378,8 +378,8 @@ impl Tracker {
         };
         Mark {
             t,
-            stream: Some(stream),
-            source: now.source.to_owned(),
+            stream,
+            source: now.source.clone().into_owned(),
             phase,
             rank: now.rank,
             epoch: now.epoch,

@@ -1,20 +1,23 @@
 //! The thread that reads progress off what was relayed, and hands the bytes on to the record.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::launch::relay;
-use crate::model::{Event, Mark, Phase, ProgressChange, ProgressState, Stream};
+use crate::model::{Event, Mark, ProgressState, Stream};
+use crate::observe::Found;
 use crate::read::fingerprint::Lines;
-use crate::read::{Layout, Milestones, ProgressReader};
+use crate::read::{EventFile, Layout, Patterns, ProgressReader, Scalars};
 use crate::sys::defect::{caught, sentence};
 use crate::sys::fault;
 
 use super::clock::RunClock;
 use super::desk::{Desk, Entry};
-use super::progress::Progress;
-use super::ring::{Piece, Ring};
+use super::milestone::Herald;
+use super::progress::{Progress, Voice};
+use super::ring::{Aside, Piece, Ring};
 
 /// Where a run stands is told by the last screens of its output.
 const LAST_BYTES: usize = 256 * 1024;
@@ -32,6 +35,8 @@ pub struct Digest {
     pub relays: Vec<Arc<relay::Progress>>,
     /// Where training stands.
     pub progress: Progress,
+    /// Lines of the user's own.
+    pub patterns: Patterns,
     /// The record.
     pub desk: Desk,
     /// The streams are at their end: of what waits only the last bytes are worth reading.
@@ -41,8 +46,17 @@ pub struct Digest {
 /// What reads the output.
 struct Readers {
     progress: ProgressReader,
-    milestones: Milestones,
+    shown: Herald,
     lines: Lines,
+    events: Events,
+}
+
+/// What reads event files.
+struct Events {
+    /// By the followed path and the file's number below it.
+    files: BTreeMap<(usize, usize), EventFile>,
+    scalars: Scalars,
+    written: Herald,
 }
 
 impl Digest {
@@ -62,6 +76,10 @@ impl Digest {
                 let patience = self.hurry.load(Ordering::Relaxed).then_some(AT_THE_END);
                 self.desk.output(piece.bytes, piece.lost_before, patience);
             }
+            for aside in taken.asides {
+                readers =
+                    readers.and_then(|readers| self.guarded(|| self.read_aside(readers, &aside)));
+            }
             if taken.over {
                 break;
             }
@@ -75,7 +93,7 @@ impl Digest {
                 let text = sentence("progress is no longer read", &why);
                 self.desk.put(Entry::Problem(text));
                 // Where it stands now nobody knows.
-                self.progress.shown(ProgressState::default());
+                self.progress.tell(Voice::Shown, ProgressState::default());
             })
             .ok()
     }
@@ -92,10 +110,20 @@ impl Digest {
                 rows,
             })
         };
+        let (out, err) = (layout(Stream::Out), layout(Stream::Err));
+        let herald = |voice| {
+            let (progress, clock) = (self.progress.clone(), self.clock.clone());
+            Herald::new(voice, progress, clock, self.desk.clone())
+        };
         Readers {
-            progress: ProgressReader::new(layout(Stream::Out), layout(Stream::Err)),
-            milestones: Milestones::default(),
+            progress: ProgressReader::with_patterns(out, err, self.patterns.clone()),
+            shown: herald(Voice::Shown),
             lines: Lines::new(),
+            events: Events {
+                files: BTreeMap::new(),
+                scalars: Scalars::default(),
+                written: herald(Voice::Scalars),
+            },
         }
     }
 
@@ -104,19 +132,45 @@ impl Digest {
         self.follow_sizes(&mut readers.progress);
         let t = self.clock.elapsed_s(piece.at);
         let marks = readers.progress.feed(piece.stream, Some(t), &piece.bytes);
-        if !marks.is_empty() {
-            self.progress.shown(readers.progress.state());
-            self.announce(&mut readers.milestones, &marks, piece.at);
-        }
+        self.show(&mut readers, &marks, piece.at);
         self.notice(&mut readers.lines, piece);
         readers
+    }
+
+    /// What was found in followed files.
+    fn read_aside(&self, mut readers: Readers, aside: &Aside) -> Readers {
+        let t = Some(self.clock.elapsed_s(aside.at));
+        let marks = match &aside.found {
+            Found::Text(bytes) => readers.progress.feed_file(aside.path, t, bytes),
+            Found::Anew => readers.progress.turn_file(aside.path, t),
+            Found::Events { file, place, bytes } => {
+                let events = &mut readers.events;
+                let file = events.files.entry((aside.path, *file)).or_default();
+                let written = file.feed(bytes);
+                if let Some(mark) = events.scalars.absorb(place, t, &written) {
+                    let state = events.scalars.state();
+                    self.progress.tell(Voice::Scalars, state);
+                    events.written.announce(&[mark], aside.at);
+                }
+                return readers;
+            }
+        };
+        self.show(&mut readers, &marks, aside.at);
+        readers
+    }
+
+    fn show(&self, readers: &mut Readers, marks: &[Mark], at: Instant) {
+        if !marks.is_empty() {
+            self.progress.tell(Voice::Shown, readers.progress.state());
+            readers.shown.announce(marks, at);
+        }
     }
 
     fn finish(&self, mut readers: Readers) {
         let end = Instant::now();
         let marks = readers.progress.finish(Some(self.clock.elapsed_s(end)));
-        self.progress.shown(readers.progress.state());
-        self.announce(&mut readers.milestones, &marks, end);
+        self.progress.tell(Voice::Shown, readers.progress.state());
+        readers.shown.announce(&marks, end);
     }
 
     /// Lines that the judge cares about.
@@ -125,18 +179,6 @@ impl Digest {
         for text in lines.feed(stream, &piece.bytes) {
             self.desk
                 .event(self.clock.at(piece.at), Event::Line { stream, text });
-        }
-    }
-
-    fn announce(&self, milestones: &mut Milestones, marks: &[Mark], at: Instant) {
-        let changes: Vec<(ProgressChange, &Mark)> = marks
-            .iter()
-            .filter(|mark| mark.phase == Phase::Train)
-            .filter_map(|mark| Some((milestones.absorb(mark)?, mark)))
-            .collect();
-        for (change, mark) in changes {
-            self.desk
-                .event(self.clock.at(at), Event::progress(change, mark));
         }
     }
 

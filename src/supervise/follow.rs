@@ -1,97 +1,146 @@
-//! What the command says of its progress itself: JSON lines in the file that
-//! `GPUWATCH_PROGRESS` names.
+//! The thread that looks at files beside the output (`--follow`), so that a file system that
+//! hangs holds up nothing else. What it finds goes to who reads the output.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
-use crate::model::Mark;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::eventfd::EventFd;
 
-use super::progress::Progress;
+use crate::model::{Event, SourceState};
+use crate::observe::{Before, Followed};
+use crate::report::text::clean;
+use crate::sys::defect::{caught, sentence};
 
-/// So much is read at one look: a file that grows faster is read later.
-const AT_ONCE: usize = 256 * 1024;
-/// A longer line isn't progress.
-const LONGEST_LINE: usize = 64 * 1024;
+use super::clock::RunClock;
+use super::desk::{Desk, Entry};
+use super::ring::{Aside, Ring};
+use super::threads;
 
-/// Reads the file as it grows.
-pub struct Follower {
-    file: File,
-    read_to: u64,
-    partial: Vec<u8>,
+/// Time between two looks.
+const EVERY: Duration = Duration::from_secs(1);
+/// The start waits no longer for a file system.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// What is there before the command starts. A file system that doesn't answer in time isn't
+/// waited for: then what is there at the first look counts as older than the run.
+pub fn before(paths: &[PathBuf]) -> Before {
+    if paths.is_empty() {
+        return Before::default();
+    }
+    let (tell, told) = channel();
+    let paths = paths.to_vec();
+    let started = threads::spawn("before", move || {
+        // Nobody waits for it any more if it comes too late.
+        let _ = tell.send(Before::of(&paths));
+    });
+    let seen = started.is_ok().then(|| told.recv_timeout(PATIENCE).ok());
+    seen.flatten().unwrap_or_else(Before::unknown)
 }
 
-impl Follower {
-    /// Follows this file from its beginning.
-    pub fn new(file: File) -> Self {
-        Self {
-            file,
-            read_to: 0,
-            partial: Vec::new(),
+/// What it needs.
+pub struct Follow {
+    /// What to follow.
+    pub paths: Vec<PathBuf>,
+    /// What was there before.
+    pub before: Before,
+    /// Who reads.
+    pub ring: Arc<Ring>,
+    /// Readable when the end has come.
+    pub finish: Arc<EventFd>,
+    /// The run's clock.
+    pub clock: RunClock,
+    /// The record.
+    pub desk: Desk,
+}
+
+struct OnePath {
+    followed: Followed,
+    /// It can't be read, which was said.
+    failed: bool,
+}
+
+impl Follow {
+    /// Looks until the run has ended, and once more.
+    pub fn run(self) {
+        if let Err(why) = caught(|| self.look_on()) {
+            let text = sentence("followed files are no longer read", &why);
+            self.desk.put(Entry::Problem(text));
         }
+        self.ring.no_more_asides();
     }
 
-    /// Takes in what was added since the last look. Lines that aren't understood are the
-    /// command's own affair.
-    pub fn look(&mut self, progress: &Progress) {
-        let Ok(size) = self.file.metadata().map(|m| m.len()) else {
-            return;
-        };
-        if size < self.read_to {
-            // Somebody began it anew.
-            self.read_to = 0;
-            self.partial.clear();
-        }
-        if size == self.read_to {
-            return;
-        }
-        let mut added = vec![0; AT_ONCE.min((size - self.read_to) as usize)];
-        let Ok(n) = self.file.read_at(&mut added, self.read_to) else {
-            return;
-        };
-        self.read_to += n as u64;
-        for piece in added[..n].split_inclusive(|b| *b == b'\n') {
-            self.partial.extend_from_slice(piece);
-            if piece.ends_with(b"\n") {
-                if let Ok(mark) = serde_json::from_slice::<Mark>(&self.partial) {
-                    progress.told(&mark);
+    fn look_on(&self) {
+        let mut paths: Vec<OnePath> = self
+            .paths
+            .iter()
+            .map(|path| OnePath {
+                followed: Followed::new(path.clone(), self.before.clone()),
+                failed: false,
+            })
+            .collect();
+        loop {
+            let is_over = self.wait();
+            for (number, path) in paths.iter_mut().enumerate() {
+                if is_over {
+                    path.followed.search_again();
                 }
-                self.partial.clear();
-            } else if self.partial.len() > LONGEST_LINE {
-                self.partial.clear();
+                self.look(number, path);
+            }
+            if is_over {
+                return paths.iter().for_each(|path| self.miss(path));
             }
         }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use std::io::Write;
+    /// Until the next look; whether it is the last one.
+    fn wait(&self) -> bool {
+        let mut end = [PollFd::new(self.finish.as_fd(), PollFlags::POLLIN)];
+        let limit = PollTimeout::try_from(EVERY).unwrap_or(PollTimeout::MAX);
+        poll(&mut end, limit).is_ok_and(|ready| ready > 0)
+    }
 
-    use super::*;
+    fn look(&self, number: usize, path: &mut OnePath) {
+        // Whoever reads is behind: what is left stays in the file.
+        let room = self.ring.room_aside();
+        match path.followed.look(room) {
+            Ok(found) => {
+                if std::mem::take(&mut path.failed) {
+                    self.source(path, SourceState::Ok, None);
+                }
+                for found in found {
+                    self.ring.aside(Aside::new(number, found));
+                }
+            }
+            Err(error) if !path.failed => {
+                path.failed = true;
+                let name = clean(&path.followed.path().to_string_lossy());
+                self.source(path, SourceState::Failed, Some(error.to_string()));
+                let text = format!("'{name}' can't be followed: {error}");
+                self.desk.put(Entry::Problem(text));
+            }
+            Err(_) => {}
+        }
+    }
 
-    #[test]
-    fn lines_are_taken_once_they_are_whole() {
-        let path = tempfile::NamedTempFile::new().unwrap();
-        let mut follower = Follower::new(File::open(path.path()).unwrap());
-        let mut writer = path.reopen().unwrap();
-        let progress = Progress::default();
-        writer.write_all(b"{\"epoch\": 2, \"epo").unwrap();
-        follower.look(&progress);
-        assert_eq!(progress.now().epoch, None);
-        writer
-            .write_all(b"chs\": 5}\nnot json\n{\"loss\": \"nan\"}\n")
-            .unwrap();
-        follower.look(&progress);
-        let now = progress.now();
-        assert_eq!((now.epoch, now.epochs), (Some(2.0), Some(5.0)));
-        assert!(now.loss.is_some_and(|loss| loss.0.is_nan()));
-        writer.set_len(0).unwrap();
-        follower.look(&progress);
-        path.reopen()
-            .unwrap()
-            .write_all(b"{\"step\": 1}\n")
-            .unwrap();
-        follower.look(&progress);
-        assert_eq!(progress.now().step, Some(1));
+    fn source(&self, path: &OnePath, state: SourceState, why: Option<String>) {
+        let name = format!("follow {}", path.followed.path().to_string_lossy());
+        let event = Event::Source { name, state, why };
+        self.desk.event(self.clock.now(), event);
+    }
+
+    /// A path that was never there may be a wrong one.
+    fn miss(&self, path: &OnePath) {
+        if !path.followed.was_there() && !path.failed {
+            let name = clean(&path.followed.path().to_string_lossy());
+            let text = format!(
+                "nothing was read from '{name}': neither a new line nor an event file came there; \
+                 check --follow"
+            );
+            self.desk.put(Entry::Problem(text));
+        }
     }
 }

@@ -9,6 +9,7 @@ use crate::launch::child;
 use crate::launch::signals::Arrivals;
 use crate::launch::streams::Streams;
 use crate::model::{Action, EndSettings, Leftovers, Switch, TellSettings, duration_text};
+use crate::observe::Before;
 use crate::plan::env::{self, Chosen, EnvChange, EnvInputs, RecordPaths};
 use crate::plan::profile::Metrics;
 use crate::plan::{argv, job_ids, run_name};
@@ -21,6 +22,7 @@ use crate::tell::Channels;
 
 use super::beside::Beside;
 use super::clock::wall_now;
+use super::follow;
 use super::memory::MemoryLimit;
 use super::metrics;
 use super::placement::{self, Placement, Unplaced};
@@ -60,6 +62,8 @@ pub struct Prepared {
     pub outlets: Outlets,
     /// Whether anybody hears of what is seen; else nothing is looked at.
     pub heard: bool,
+    /// What stood in followed files before.
+    pub before: Before,
     /// What went wrong so far, for the summary.
     pub notes: Vec<String>,
 }
@@ -122,6 +126,7 @@ pub fn prepare(
             let collector = request.settings.metrics.textfile.as_deref();
             let (outlets, problem) = Outlets::new(listener, collector, &id);
             notes.extend(problem);
+            let before = follow::before(&request.settings.follow);
             Ok(Prepared {
                 request,
                 id,
@@ -132,6 +137,7 @@ pub fn prepare(
                 channels,
                 outlets,
                 heard,
+                before,
                 notes,
             })
         }

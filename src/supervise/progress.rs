@@ -2,13 +2,41 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::model::{Mark, ProgressState};
+use crate::model::ProgressState;
 
-/// What the output shows, and what the command says itself.
-#[derive(Default)]
+/// Who can tell, the most trusted last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Voice {
+    /// What was written for TensorBoard.
+    Scalars,
+    /// What the output and the followed logs show.
+    Shown,
+    /// What the command says itself.
+    Said,
+}
+
+/// What each of them tells.
+#[derive(Clone, Debug, Default)]
 struct Known {
+    scalars: ProgressState,
     shown: ProgressState,
-    told: ProgressState,
+    said: ProgressState,
+}
+
+impl Known {
+    fn of(&mut self, voice: Voice) -> &mut ProgressState {
+        match voice {
+            Voice::Scalars => &mut self.scalars,
+            Voice::Shown => &mut self.shown,
+            Voice::Said => &mut self.said,
+        }
+    }
+
+    /// What the command says counts for more than what is shown, key by key; what it wrote for
+    /// others to plot fills what neither tells.
+    fn together(&self) -> ProgressState {
+        over(&self.said, &filled(&self.shown, &self.scalars))
+    }
 }
 
 /// The shared state.
@@ -16,38 +44,35 @@ struct Known {
 pub struct Progress(Arc<Mutex<Known>>);
 
 impl Progress {
-    /// The output shows this.
-    pub fn shown(&self, state: ProgressState) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).shown = state;
-    }
-
-    /// The command said this in its progress file; it counts for more than what is shown, key
-    /// by key.
-    pub fn told(&self, mark: &Mark) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = known.told.clone();
-        known.told = over(&of_mark(mark), &before);
+    /// This voice tells this now.
+    pub fn tell(&self, voice: Voice, state: ProgressState) {
+        *self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .of(voice) = state;
     }
 
     /// Where training stands.
     pub fn now(&self) -> ProgressState {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        over(&known.told, &known.shown)
+        known.together()
+    }
+
+    /// Whether nobody who is trusted more knows a place: each milestone is told by one alone.
+    pub fn leads(&self, voice: Voice) -> bool {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let more: &[&ProgressState] = match voice {
+            Voice::Scalars => &[&known.shown, &known.said],
+            Voice::Shown => &[&known.said],
+            Voice::Said => &[],
+        };
+        !more.iter().any(|state| has_place(state))
     }
 }
 
-fn of_mark(mark: &Mark) -> ProgressState {
-    ProgressState {
-        epoch: mark.epoch,
-        epochs: mark.epochs,
-        step: mark.step,
-        steps: mark.steps,
-        percent: mark.percent,
-        loss: mark.loss,
-        rate: mark.rate,
-        overall_pct: mark.overall_pct,
-        eta_s: mark.overall_eta_s.or(mark.eta_s),
-    }
+fn has_place(state: &ProgressState) -> bool {
+    state.epoch.is_some() || state.step.is_some() || state.percent.is_some()
 }
 
 fn over(first: &ProgressState, second: &ProgressState) -> ProgressState {
@@ -64,30 +89,56 @@ fn over(first: &ProgressState, second: &ProgressState) -> ProgressState {
     }
 }
 
+/// Places are filled as a whole: a step of the run beside one of the epoch would be neither's.
+fn filled(shown: &ProgressState, scalars: &ProgressState) -> ProgressState {
+    if !has_place(shown) {
+        return over(shown, scalars);
+    }
+    let mut state = shown.clone();
+    state.loss = state.loss.or(scalars.loss);
+    if state.step.is_none() && state.steps.is_none() && state.percent.is_none() {
+        state.step = scalars.step;
+        state.rate = state.rate.or(scalars.rate);
+    }
+    state
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Metric;
+
+    fn place(epoch: Option<f64>, step: Option<u64>) -> ProgressState {
+        ProgressState {
+            epoch,
+            step,
+            ..ProgressState::default()
+        }
+    }
 
     #[test]
-    fn what_is_told_counts_for_more_than_what_is_shown() {
+    fn what_is_said_counts_for_more_than_what_is_shown() {
         let progress = Progress::default();
-        progress.shown(ProgressState {
-            epoch: Some(1.0),
-            step: Some(3),
-            ..ProgressState::default()
-        });
-        progress.told(&Mark {
-            epoch: Some(2.0),
-            ..Mark::default()
-        });
-        progress.told(&Mark {
-            steps: Some(9),
-            ..Mark::default()
-        });
+        progress.tell(Voice::Shown, place(Some(1.0), Some(3)));
+        assert!(progress.leads(Voice::Shown) && !progress.leads(Voice::Scalars));
+        progress.tell(Voice::Said, place(Some(2.0), None));
+        assert_eq!(progress.now(), place(Some(2.0), Some(3)));
+        assert!(!progress.leads(Voice::Shown) && progress.leads(Voice::Said));
+    }
+
+    #[test]
+    fn what_is_written_fills_what_nobody_shows() {
+        let progress = Progress::default();
+        let mut written = place(None, Some(1200));
+        written.loss = Some(Metric(0.5));
+        progress.tell(Voice::Scalars, written.clone());
+        assert_eq!(progress.now(), written);
+        progress.tell(Voice::Shown, place(Some(2.0), None));
+        let both = progress.now();
+        assert_eq!((both.epoch, both.step), (Some(2.0), Some(1200)));
+        // A step of the epoch is shown: one of the whole run isn't put in its place.
+        progress.tell(Voice::Shown, place(Some(2.0), Some(7)));
         let now = progress.now();
-        assert_eq!(
-            (now.epoch, now.step, now.steps),
-            (Some(2.0), Some(3), Some(9))
-        );
+        assert_eq!((now.step, now.loss), (Some(7), Some(Metric(0.5))));
     }
 }

@@ -2,13 +2,17 @@
 //! byte path wait. When the reader is behind, bytes are lost to it, counted, and said.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::model::{Stream, Tap};
+use crate::observe::Found;
 
 /// At most so many bytes wait.
 const CAPACITY: usize = 8 << 20;
+
+/// The same of what is found beside the output; the rest stays in its files.
+const CAPACITY_ASIDE: usize = 1 << 20;
 
 /// After a wake-up the reader lets this much time pass, so that a chatty child costs one
 /// wake-up for many lines.
@@ -27,10 +31,38 @@ pub struct Piece {
     pub lost_before: u64,
 }
 
+/// Something that was found beside the output, in a followed file.
+#[derive(Debug)]
+pub struct Aside {
+    /// Which of the followed paths.
+    pub path: usize,
+    /// When it was found.
+    pub at: Instant,
+    /// What it was.
+    pub found: Found,
+}
+
+impl Aside {
+    /// Found now.
+    pub fn new(path: usize, found: Found) -> Self {
+        let at = Instant::now();
+        Self { path, at, found }
+    }
+
+    fn len(&self) -> usize {
+        match &self.found {
+            Found::Text(bytes) | Found::Events { bytes, .. } => bytes.len(),
+            Found::Anew => 0,
+        }
+    }
+}
+
 #[derive(Default)]
 struct Inside {
     pieces: VecDeque<Piece>,
+    asides: VecDeque<Aside>,
     held: usize,
+    held_aside: usize,
     lost: u64,
     open: usize,
     reader_waits: bool,
@@ -41,6 +73,8 @@ struct Inside {
 pub struct Taken {
     /// In the order of delivery.
     pub pieces: VecDeque<Piece>,
+    /// What was found beside them.
+    pub asides: VecDeque<Aside>,
     /// No stream will give more.
     pub over: bool,
 }
@@ -66,8 +100,8 @@ impl Ring {
 
     /// Waits for output, then takes all there is.
     pub fn take(&self) -> Taken {
-        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
-        while inside.pieces.is_empty() && inside.open > 0 {
+        let mut inside = self.inside();
+        while inside.pieces.is_empty() && inside.asides.is_empty() && inside.open > 0 {
             inside.reader_waits = true;
             inside = self
                 .arrived
@@ -86,16 +120,53 @@ impl Ring {
             inside = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
         inside.held = 0;
+        inside.held_aside = 0;
         Taken {
             pieces: std::mem::take(&mut inside.pieces),
+            asides: std::mem::take(&mut inside.asides),
             over: inside.open == 0,
         }
     }
 }
 
+impl Ring {
+    /// From now on something may be found beside the output, too.
+    pub fn expect_asides(&self) {
+        self.inside().open += 1;
+    }
+
+    /// So many bytes of what is found beside the output have room.
+    pub fn room_aside(&self) -> usize {
+        CAPACITY_ASIDE.saturating_sub(self.inside().held_aside)
+    }
+
+    /// Hands over what was found beside the output.
+    pub fn aside(&self, aside: Aside) {
+        let mut inside = self.inside();
+        inside.held_aside += aside.len();
+        inside.asides.push_back(aside);
+        self.arrived.notify_one();
+    }
+
+    /// Nothing is looked for there any more.
+    pub fn no_more_asides(&self) {
+        self.close_one();
+    }
+
+    fn close_one(&self) {
+        let mut inside = self.inside();
+        inside.open = inside.open.saturating_sub(1);
+        self.arrived.notify_one();
+    }
+
+    fn inside(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Tap for Ring {
     fn relayed(&self, stream: Stream, bytes: &[u8]) {
-        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inside = self.inside();
         // The newest is worth most: it is where a run stands, and what it died of.
         while inside.held + bytes.len() > CAPACITY {
             let Some(oldest) = inside.pieces.pop_front() else {
@@ -135,9 +206,7 @@ impl Tap for Ring {
     }
 
     fn closed(&self, _stream: Stream) {
-        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
-        inside.open = inside.open.saturating_sub(1);
-        self.arrived.notify_one();
+        self.close_one();
     }
 }
 

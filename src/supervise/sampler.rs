@@ -24,13 +24,13 @@ use super::alarm::Job;
 use super::beside::Beside;
 use super::clock::{Drift, RunClock};
 use super::desk::{Desk, Entry};
-use super::follow::Follower;
 use super::frameworks::Frameworks;
 use super::job_process::command_of;
 use super::ledger::{self, Ledger};
 use super::placement::Watch;
 use super::progress::Progress;
 use super::revival::Revival;
+use super::said::SaidFile;
 
 /// How long the last look may wait for the helper.
 const LAST_LOOK: Duration = Duration::from_millis(150);
@@ -75,7 +75,7 @@ pub struct Setup {
     /// Where training stands.
     pub progress: Progress,
     /// What the command says itself.
-    pub follower: Option<Follower>,
+    pub said: Option<SaidFile>,
     /// The record.
     pub desk: Desk,
     /// Readable when the end has come.
@@ -338,8 +338,8 @@ impl Sampler {
             .unwrap_or_else(PoisonError::into_inner)
             .clone_from(&job.pids);
         let host = self.host.tick(since_last_s);
-        if let Some(follower) = &mut self.setup.follower {
-            follower.look(&self.setup.progress);
+        if let Some(said) = &mut self.setup.said {
+            said.look();
         }
         let shares: Vec<_> = gpus
             .iter()

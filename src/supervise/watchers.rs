@@ -5,17 +5,14 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::judge::{JobFacts, Judge};
 use crate::launch::relay;
-use crate::model::{Event, Leftovers, OwnProcesses, SourceState, Stream};
+use crate::model::{Event, Leftovers, OwnProcesses, Pattern, SourceState, Stream};
 use crate::observe::{git_state, identity};
-use crate::record::run_dir::PROGRESS_FILE;
 use crate::report::{Fate, Leftover};
 use crate::sys::defect::{caught, sentence};
 use crate::sys::fault;
@@ -27,7 +24,6 @@ use super::clock::RunClock;
 use super::desk::{Desk, Entry, Final, Tray};
 use super::digest::Digest;
 use super::facts::Facts;
-use super::follow::Follower;
 use super::last_words::{Afterwards, LastWords, Words};
 use super::metrics::{self, Closing, Feed};
 use super::prepare::Prepared;
@@ -36,6 +32,10 @@ use super::ring::Ring;
 use super::sampler::{Sampler, Setup};
 use super::scribe::{Scribe, TELLING};
 use super::state::End;
+use super::threads::{spawn, wait_for};
+
+#[path = "watchers_files.rs"]
+mod files;
 
 /// How long the end waits for the last of the output to be read.
 const DIGEST_PATIENCE: Duration = Duration::from_millis(500);
@@ -165,7 +165,9 @@ impl Watchers {
             });
         }
         let progress = watchers.progress.clone();
-        let (read, digest) = watchers.start_digest(&watching, progress.clone());
+        let follow = watchers.start_follow(&prepared, &watching);
+        let patterns = &prepared.request.settings.patterns;
+        let (read, digest) = watchers.start_digest(&watching, patterns);
         let git = match prepared.dir {
             Some(_) => watchers.start_git(),
             None => Ok(()),
@@ -180,6 +182,7 @@ impl Watchers {
         (watchers.samples, watchers.writes) = (sampler.is_ok(), scribe.is_ok());
         for (what, started) in [
             ("no progress is read", digest),
+            ("no other files are followed", follow),
             ("the work tree isn't looked at", git),
             ("no samples are taken", sampler),
             ("no record is written", scribe),
@@ -262,11 +265,7 @@ impl Watchers {
             interval: prepared.request.settings.interval,
             relays: watching.relays,
             progress,
-            follower: self
-                .dir
-                .as_ref()
-                .and_then(|dir| std::fs::File::open(dir.join(PROGRESS_FILE)).ok())
-                .map(Follower::new),
+            said: self.said(),
             desk: self.desk.clone(),
             finish: Arc::clone(&self.bells.finish),
         }
@@ -275,13 +274,14 @@ impl Watchers {
     fn start_digest(
         &self,
         watching: &Watching,
-        progress: Progress,
+        patterns: &[Pattern],
     ) -> (Receiver<()>, std::io::Result<()>) {
         let digest = Digest {
             clock: watching.clock.clone(),
             ring: Arc::clone(&watching.ring),
             relays: watching.relays.clone(),
-            progress,
+            progress: self.progress.clone(),
+            patterns: self.compiled(patterns),
             desk: self.desk.clone(),
             hurry: Arc::clone(&self.hurry),
         };
@@ -480,18 +480,4 @@ fn all_left(mut living: Vec<Leftover>, handled: Vec<Leftover>) -> Vec<Leftover> 
         }
     }
     living
-}
-
-fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
-    thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(body)
-        .map(drop)
-}
-
-/// Waits until this bell has rung.
-fn wait_for(bell: &EventFd) {
-    let rung = || PollFd::new(bell.as_fd(), PollFlags::POLLIN);
-    // Interrupted, it hasn't.
-    while poll(&mut [rung()], PollTimeout::NONE).is_err() {}
 }

@@ -92,7 +92,8 @@ pub struct ExpressionError {
 }
 
 impl ExpressionError {
-    fn new(text: &str, bytes: std::ops::Range<usize>, what: impl Into<String>) -> Self {
+    /// A mistake in these bytes of it.
+    pub fn new(text: &str, bytes: std::ops::Range<usize>, what: impl Into<String>) -> Self {
         let chars = |to: usize| text.char_indices().take_while(|(i, _)| *i < to).count();
         let (from, to) = (chars(bytes.start), chars(bytes.end));
         Self {

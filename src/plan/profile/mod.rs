@@ -12,6 +12,7 @@ mod keys;
 pub mod layer;
 mod node;
 mod patrol;
+mod pattern;
 mod read;
 mod schema;
 mod show;
@@ -34,7 +35,7 @@ pub use yaml::{MAX_BYTES, TOO_LARGE};
 
 use crate::model::{
     ActSettings, EndSettings, Gate, GpuChoice, JudgeSettings, Listen, MemLimit, PatrolSettings,
-    Phase, Rule, TellSettings,
+    Pattern, Rule, TellSettings,
 };
 
 /// A profile with every value filled in.
@@ -125,17 +126,6 @@ pub struct Progress {
     pub patterns: Vec<Pattern>,
     /// Files that are read like the output.
     pub follow: Vec<PathBuf>,
-}
-
-/// `progress.patterns[]`; the expression compiles and names a group at least.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern {
-    /// Its name.
-    pub name: String,
-    /// A regular expression with named groups.
-    pub regex: String,
-    /// What the program does then.
-    pub phase: Phase,
 }
 
 /// `metrics`

@@ -6,14 +6,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use regex::RegexBuilder;
-
 use super::channel;
 use super::error::ProfileError;
 use super::node::Node;
 use super::patrol;
+use super::pattern::pattern;
 use super::values;
-use super::{End, Env, Gpus, Metrics, Pattern, Profile, Progress, Record, Restart, Variable};
+use super::{End, Env, Gpus, Metrics, Profile, Progress, Record, Restart, Variable};
 use crate::model::names::FINDINGS;
 use crate::model::{
     ActSettings, Action, EndSettings, FindingSettings, Gate, GpuChoice, JudgeSettings, Leftovers,
@@ -24,9 +23,6 @@ use crate::plan::nearest::suggestion;
 
 /// Time between two samples.
 const INTERVAL: Duration = Duration::from_secs(1);
-
-/// What a compiled pattern may take, in bytes.
-const MAX_PATTERN: usize = 1 << 20;
 
 /// Reads a tree.
 ///
@@ -216,47 +212,7 @@ fn progress(node: Option<&Node>) -> Result<Progress, ProfileError> {
     })
 }
 
-fn pattern(node: &Node, path: &str) -> Result<Pattern, ProfileError> {
-    const GROUPS: [&str; 7] = [
-        "epoch", "epochs", "step", "steps", "percent", "loss", "rate",
-    ];
-    let name = required(node, "name", path)?;
-    let text = required(node, "regex", path)?;
-    let place = node.get("regex").map_or(&node.place, |regex| &regex.place);
-    let wrong = |what: String| ProfileError::new(place, format!("{path}.regex"), what);
-    let regex = RegexBuilder::new(&text).size_limit(MAX_PATTERN).build();
-    let regex = regex.map_err(|error| {
-        // Its last line says what is wrong; those before repeat the expression.
-        let error = error.to_string();
-        let last = error.lines().last().unwrap_or_default().trim();
-        wrong(format!(
-            "this is no regular expression: {}",
-            last.trim_start_matches("error: ")
-        ))
-    })?;
-    let groups: Vec<&str> = regex.capture_names().flatten().collect();
-    if let Some(stranger) = groups.iter().find(|group| !GROUPS.contains(group)) {
-        let near = suggestion(stranger, GROUPS);
-        let known = GROUPS.join(", ");
-        return Err(wrong(format!(
-            "there is no group '{stranger}': known are {known}{near}"
-        )));
-    }
-    if groups.is_empty() {
-        let what = "it needs a named group at least, like (?<step>[0-9]+)";
-        return Err(wrong(what.to_owned()));
-    }
-    Ok(Pattern {
-        name,
-        regex: text,
-        phase: node
-            .get("phase")
-            .and_then(values::phase)
-            .unwrap_or_default(),
-    })
-}
-
-fn required(node: &Node, key: &str, path: &str) -> Result<String, ProfileError> {
+pub(super) fn required(node: &Node, key: &str, path: &str) -> Result<String, ProfileError> {
     let text = node
         .get(key)
         .and_then(Node::text)

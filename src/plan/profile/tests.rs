@@ -228,14 +228,14 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "is a value of 'rules'",
     ),
     (
-        "progress: {patterns: [{name: a, regex: '('}]}",
+        r"progress: {patterns: [{name: a, regex: 'it (?<step>\d+'}]}",
         "regex",
-        "no regular expression",
+        "no regular expression: unclosed group\n    it (?<step>\\d+\n       ^",
     ),
     (
         "progress: {patterns: [{name: a, regex: '(?<stp>x)'}]}",
         "regex",
-        "did you mean 'step'?",
+        "did you mean 'step'?\n    (?<stp>x)\n       ^^^",
     ),
     ("act: {stalld: [stacks]}", "act", "did you mean 'stalled'?"),
     (
@@ -318,7 +318,6 @@ fn no_message_repeats_what_may_be_a_secret() {
         "url: https://h/S: x",
         "tell: !S x",
         "gpus: {min_free: 'https://h/S'}",
-        "progress: {patterns: [{name: 'a', regex: '(S'}]}",
         "act: {stalled: [{command: 'https://h/S'}]}",
         "act: {stalled: ['https://h/S']}",
     ];

@@ -1,0 +1,352 @@
+//! Files beside the output in which a job writes how far it is: logs, and TensorBoard's event
+//! files below a directory.
+//!
+//! I/O only. What was there before the run isn't the run's: [`Before`] remembers it. Knows no
+//! progress.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::tail::{FileId, Tail, file_id};
+
+/// A directory is searched this deep.
+const DEPTH: usize = 6;
+/// So many entries are looked at in one search.
+const MOST_ENTRIES: usize = 20_000;
+/// So many event files are followed; those that come later are not.
+const MOST_EVENT_FILES: usize = 512;
+/// A directory is searched for new files every so many looks.
+const SEARCH_EVERY: u32 = 4;
+
+/// What was there before the run: each file and its length.
+#[derive(Clone, Debug, Default)]
+pub struct Before {
+    seen: BTreeMap<PathBuf, (FileId, u64)>,
+    /// Nobody could look: whatever is there at the first look was there before.
+    is_unknown: bool,
+}
+
+impl Before {
+    /// Nobody could look.
+    pub fn unknown() -> Self {
+        Self {
+            is_unknown: true,
+            ..Self::default()
+        }
+    }
+
+    /// Looks at these paths.
+    pub fn of(paths: &[PathBuf]) -> Self {
+        let mut seen = BTreeMap::new();
+        for path in paths {
+            let Ok(metadata) = fs::metadata(path) else {
+                continue;
+            };
+            if metadata.is_dir() {
+                for (file, metadata) in event_files(path) {
+                    seen.insert(file, (file_id(&metadata), metadata.len()));
+                }
+            } else {
+                seen.insert(path.clone(), (file_id(&metadata), metadata.len()));
+            }
+        }
+        Self {
+            seen,
+            is_unknown: false,
+        }
+    }
+
+    /// Where this run's part begins.
+    fn end_of(&self, path: &Path, metadata: &Metadata) -> u64 {
+        match self.seen.get(path) {
+            _ if self.is_unknown => metadata.len(),
+            Some((id, length)) if *id == file_id(metadata) && *length <= metadata.len() => *length,
+            _ => 0,
+        }
+    }
+}
+
+/// What a look found.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Text was added to the log.
+    Text(Vec<u8>),
+    /// The log begins anew.
+    Anew,
+    /// Something was added to an event file.
+    Events {
+        /// Files are numbered in the order in which they were found.
+        file: usize,
+        /// Its directory, below the one that is followed.
+        place: String,
+        /// What was added.
+        bytes: Vec<u8>,
+    },
+}
+
+/// One path that is followed, whether it exists already or not.
+pub struct Followed {
+    path: PathBuf,
+    before: Before,
+    /// The log that is open.
+    log: Option<Tail>,
+    /// One was open before.
+    had_log: bool,
+    events: BTreeMap<PathBuf, EventFile>,
+    looks: u32,
+}
+
+struct EventFile {
+    number: usize,
+    place: String,
+    read_to: u64,
+}
+
+impl Followed {
+    /// Follows this path.
+    pub fn new(path: PathBuf, before: Before) -> Self {
+        Self {
+            path,
+            before,
+            log: None,
+            had_log: false,
+            events: BTreeMap::new(),
+            looks: 0,
+        }
+    }
+
+    /// The path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether anything was there to follow.
+    pub fn was_there(&self) -> bool {
+        self.had_log || !self.events.is_empty()
+    }
+
+    /// What was added since the last look; about `room` bytes at most.
+    ///
+    /// # Errors
+    /// It is there and can't be read.
+    pub fn look(&mut self, room: usize) -> io::Result<Vec<Found>> {
+        if self.log.is_none() && fs::metadata(&self.path).is_ok_and(|m| m.is_dir()) {
+            return self.look_below(room);
+        }
+        self.look_at_log(room)
+    }
+
+    fn look_at_log(&mut self, mut room: usize) -> io::Result<Vec<Found>> {
+        let mut found = Vec::new();
+        while room > 0 {
+            let Some(log) = &mut self.log else {
+                match self.open()? {
+                    Some(log) => self.log = Some(log),
+                    None => break,
+                }
+                if std::mem::replace(&mut self.had_log, true) {
+                    found.push(Found::Anew);
+                }
+                continue;
+            };
+            let look = log.look(room)?;
+            if look.is_anew {
+                found.push(Found::Anew);
+            }
+            if !look.bytes.is_empty() {
+                room -= look.bytes.len().min(room);
+                found.push(Found::Text(look.bytes));
+                continue;
+            }
+            // Rotated: what stood in the old one was read, the path leads to another.
+            match fs::metadata(&self.path) {
+                Ok(now) if file_id(&now) != log.id() => self.log = None,
+                _ => break,
+            }
+        }
+        Ok(found)
+    }
+
+    /// None where there is nothing yet.
+    fn open(&self) -> io::Result<Option<Tail>> {
+        let from = |metadata: &Metadata| {
+            if self.had_log {
+                0
+            } else {
+                self.before.end_of(&self.path, metadata)
+            }
+        };
+        match Tail::open(&self.path, from) {
+            Ok(tail) => Ok(Some(tail)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn look_below(&mut self, mut room: usize) -> io::Result<Vec<Found>> {
+        if self.looks.is_multiple_of(SEARCH_EVERY) {
+            self.search();
+        }
+        self.looks = self.looks.wrapping_add(1);
+        let mut found = Vec::new();
+        for (path, event) in &mut self.events {
+            // One that was taken away again is no loss.
+            let Ok(metadata) = fs::metadata(path) else {
+                continue;
+            };
+            if room == 0 || metadata.len() <= event.read_to {
+                continue;
+            }
+            let mut tail = Tail::open(path, |_| event.read_to)?;
+            let bytes = tail.look(room)?.bytes;
+            room -= bytes.len().min(room);
+            event.read_to += bytes.len() as u64;
+            found.push(Found::Events {
+                file: event.number,
+                place: event.place.clone(),
+                bytes,
+            });
+        }
+        Ok(found)
+    }
+
+    /// Before the last look new files are searched for once more.
+    pub fn search_again(&mut self) {
+        self.looks = 0;
+    }
+
+    fn search(&mut self) {
+        for (path, metadata) in event_files(&self.path) {
+            if self.events.len() == MOST_EVENT_FILES {
+                return;
+            }
+            // An older run's: nobody writes to it any more.
+            if self.before.end_of(&path, &metadata) > 0 || self.events.contains_key(&path) {
+                continue;
+            }
+            let below = path.strip_prefix(&self.path).ok().and_then(Path::parent);
+            let place = below.unwrap_or(Path::new("")).to_string_lossy();
+            let event = EventFile {
+                number: self.events.len(),
+                place: place.into_owned(),
+                read_to: 0,
+            };
+            self.events.insert(path, event);
+        }
+    }
+}
+
+/// TensorBoard's event files below this directory; links are not followed.
+fn event_files(dir: &Path) -> Vec<(PathBuf, Metadata)> {
+    let mut found = Vec::new();
+    let mut dirs = vec![(dir.to_owned(), 0)];
+    let mut left = MOST_ENTRIES;
+    while let Some((dir, depth)) = dirs.pop() {
+        // What can't be read now may be gone, or readable at the next look.
+        let Ok(entries) = fs::read_dir(dir) else {
+            continue;
+        };
+        for entry in entries.flatten().take(left) {
+            left -= 1;
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            if kind.is_dir() && depth < DEPTH {
+                dirs.push((entry.path(), depth + 1));
+            } else if kind.is_file() && is_event_file(&entry.file_name().to_string_lossy()) {
+                found.extend(entry.metadata().ok().map(|m| (entry.path(), m)));
+            }
+        }
+    }
+    found
+}
+
+/// `events.out.tfevents.1764500000.host.42.0`.
+fn is_event_file(name: &str) -> bool {
+    name.contains("tfevents")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+    use std::io::Write;
+
+    use super::*;
+
+    const ROOM: usize = 1 << 20;
+
+    fn append(path: &Path, text: &str) {
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        file.unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    fn text(text: &str) -> Found {
+        Found::Text(text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn a_log_is_read_from_where_the_run_began_through_rotation() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("train.log");
+        append(&path, "another run's\n");
+        let before = Before::of(std::slice::from_ref(&path));
+        append(&path, "1\n");
+        let mut log = Followed::new(path.clone(), before);
+        assert_eq!(log.look(ROOM).unwrap(), [text("1\n")]);
+        append(&path, "2\n");
+        fs::rename(&path, dir.path().join("train.log.1")).unwrap();
+        append(&path, "3\n");
+        assert_eq!(
+            log.look(ROOM).unwrap(),
+            [text("2\n"), Found::Anew, text("3\n")]
+        );
+        assert_eq!(log.look(ROOM).unwrap(), []);
+        fs::remove_file(&path).unwrap();
+        assert_eq!(log.look(ROOM).unwrap(), []);
+    }
+
+    #[test]
+    fn what_does_not_exist_yet_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("later.log");
+        let mut log = Followed::new(path.clone(), Before::of(std::slice::from_ref(&path)));
+        assert_eq!(log.look(ROOM).unwrap(), []);
+        assert!(!log.was_there());
+        append(&path, "all of it\n");
+        assert_eq!(log.look(4).unwrap(), [text("all ")]);
+        assert_eq!(log.look(ROOM).unwrap(), [text("of it\n")]);
+        assert!(log.was_there());
+    }
+
+    #[test]
+    fn event_files_of_this_run_are_found_below_a_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().to_owned();
+        let old = root.join("events.out.tfevents.1.host");
+        append(&old, "old");
+        let before = Before::of(std::slice::from_ref(&root));
+        fs::create_dir_all(root.join("a/train")).unwrap();
+        let new = root.join("a/train/events.out.tfevents.2.host");
+        append(&new, "xy");
+        append(&root.join("notes.txt"), "nothing");
+        let mut followed = Followed::new(root, before);
+        let events = |bytes: &[u8]| Found::Events {
+            file: 0,
+            place: "a/train".to_owned(),
+            bytes: bytes.to_vec(),
+        };
+        assert_eq!(followed.look(ROOM).unwrap(), [events(b"xy")]);
+        append(&new, "z");
+        append(&old, "er");
+        assert_eq!(followed.look(ROOM).unwrap(), [events(b"z")]);
+        assert_eq!(followed.look(ROOM).unwrap(), []);
+    }
+
+    #[test]
+    fn what_cannot_be_followed_is_an_error() {
+        let mut pipe = Followed::new(PathBuf::from("/dev/null"), Before::default());
+        assert!(pipe.look(ROOM).is_err());
+    }
+}

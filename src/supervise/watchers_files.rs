@@ -1,0 +1,56 @@
+//! What is read beside the output: files that the command names or that the user names.
+
+use std::sync::Arc;
+
+use crate::model::Pattern;
+use crate::read::Patterns;
+use crate::record::run_dir::PROGRESS_FILE;
+
+use super::super::follow::Follow;
+use super::super::prepare::Prepared;
+use super::super::said::SaidFile;
+use super::super::threads::spawn;
+use super::{Watchers, Watching};
+
+impl Watchers {
+    /// What the command says of its progress itself.
+    pub(super) fn said(&self) -> Option<SaidFile> {
+        let file = std::fs::File::open(self.dir.as_ref()?.join(PROGRESS_FILE)).ok()?;
+        let (clock, desk) = (self.clock.clone(), self.desk.clone());
+        SaidFile::new(file, self.progress.clone(), clock, desk).ok()
+    }
+
+    /// Files beside the output are looked at as long as the run lasts.
+    pub(super) fn start_follow(
+        &self,
+        prepared: &Prepared,
+        watching: &Watching,
+    ) -> std::io::Result<()> {
+        let paths = prepared.request.settings.follow.clone();
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let follow = Follow {
+            paths,
+            before: prepared.before.clone(),
+            ring: Arc::clone(&watching.ring),
+            finish: Arc::clone(&self.bells.finish),
+            clock: self.clock.clone(),
+            desk: self.desk.clone(),
+        };
+        watching.ring.expect_asides();
+        let started = spawn("follow", move || follow.run());
+        if started.is_err() {
+            watching.ring.no_more_asides();
+        }
+        started
+    }
+
+    /// Lines of the user's own. A profile's were tried when it was read.
+    pub(super) fn compiled(&self, patterns: &[Pattern]) -> Patterns {
+        Patterns::new(patterns).unwrap_or_else(|error| {
+            self.problem(format!("progress.patterns are not used: {error}"));
+            Patterns::default()
+        })
+    }
+}
