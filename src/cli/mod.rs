@@ -8,6 +8,7 @@ mod deliver;
 mod doctor;
 mod errors;
 mod export;
+mod follow_files;
 mod gpu_args;
 mod gpus;
 mod helper;
@@ -84,6 +85,8 @@ enum Command {
     #[command(hide = true)]
     Helper(helper::HelperArgs),
     #[command(hide = true)]
+    FollowFiles(follow_files::FollowFilesArgs),
+    #[command(hide = true)]
     Deliver,
 }
 
@@ -123,6 +126,7 @@ pub fn main() -> ExitCode {
             Command::Patrol(args) => patrol::run(&args),
             Command::Deliver => deliver::run(),
             Command::Helper(args) => helper::run(&args),
+            Command::FollowFiles(args) => follow_files::run(&args),
         },
         Err(error) => errors::refuse(&error, &words),
     }

@@ -24,8 +24,7 @@ pub(super) fn file<W: Write>(
         }
         let used = bytes.len();
         let written = file.feed(bytes);
-        let mark = scalars.absorb("", None, &written);
-        printer.print(mark.as_slice())?;
+        printer.print(&scalars.absorb("", None, &written))?;
         input.consume(used);
     }
 }
@@ -43,8 +42,7 @@ pub(super) fn below<W: Write>(dir: &Path, printer: &mut Printer<W>) -> Result<()
         for found in found {
             if let Found::Events { file, place, bytes } = found {
                 let written = files.entry(file).or_default().feed(&bytes);
-                let mark = scalars.absorb(&place, None, &written);
-                printer.print(mark.as_slice())?;
+                printer.print(&scalars.absorb(&place, None, &written))?;
             }
         }
     }

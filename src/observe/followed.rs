@@ -9,6 +9,8 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::tail::{FileId, Tail, file_id};
 
 /// A directory is searched this deep.
@@ -22,21 +24,9 @@ const SEARCH_EVERY: u32 = 4;
 
 /// What was there before the run: each file and its length.
 #[derive(Clone, Debug, Default)]
-pub struct Before {
-    seen: BTreeMap<PathBuf, (FileId, u64)>,
-    /// Nobody could look: whatever is there at the first look was there before.
-    is_unknown: bool,
-}
+pub struct Before(BTreeMap<PathBuf, (FileId, u64)>);
 
 impl Before {
-    /// Nobody could look.
-    pub fn unknown() -> Self {
-        Self {
-            is_unknown: true,
-            ..Self::default()
-        }
-    }
-
     /// Looks at these paths.
     pub fn of(paths: &[PathBuf]) -> Self {
         let mut seen = BTreeMap::new();
@@ -52,16 +42,12 @@ impl Before {
                 seen.insert(path.clone(), (file_id(&metadata), metadata.len()));
             }
         }
-        Self {
-            seen,
-            is_unknown: false,
-        }
+        Self(seen)
     }
 
     /// Where this run's part begins.
     fn end_of(&self, path: &Path, metadata: &Metadata) -> u64 {
-        match self.seen.get(path) {
-            _ if self.is_unknown => metadata.len(),
+        match self.0.get(path) {
             Some((id, length)) if *id == file_id(metadata) && *length <= metadata.len() => *length,
             _ => 0,
         }
@@ -69,10 +55,10 @@ impl Before {
 }
 
 /// What a look found.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Found {
     /// Text was added to the log.
-    Text(Vec<u8>),
+    Text(#[serde(with = "super::reader::base64")] Vec<u8>),
     /// The log begins anew.
     Anew,
     /// Something was added to an event file.
@@ -82,6 +68,7 @@ pub enum Found {
         /// Its directory, below the one that is followed.
         place: String,
         /// What was added.
+        #[serde(with = "super::reader::base64")]
         bytes: Vec<u8>,
     },
 }

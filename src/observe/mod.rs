@@ -17,6 +17,7 @@ pub mod parse;
 mod proc_fs;
 mod process;
 pub mod rates;
+mod reader;
 mod tail;
 mod totals;
 mod tree;
@@ -29,5 +30,8 @@ pub use git::git_state;
 pub use host::{HostReader, HostTick, cgroup_root};
 pub use proc_fs::{ProcFs, ProcessId};
 pub use process::{ProcessChangeFact, ProcessState};
+pub use reader::{
+    OfPath as FoundAt, Reply as FilesReply, Request as FilesRequest, serve as serve_files,
+};
 pub use tail::Tail;
 pub use tree::{JobTick, JobTree, Leftover};

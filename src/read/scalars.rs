@@ -166,7 +166,7 @@ impl Tensor {
             &self.int64_val[..],
         );
         match alone {
-            ([value], [], [], []) => Some(f64::from(*value)),
+            ([value], [], [], []) => Some(plain(*value)),
             ([], [value], [], []) => Some(*value),
             ([], [], [value], []) => Some(f64::from(*value)),
             ([], [], [], [value]) => Some(*value as f64),
@@ -179,13 +179,18 @@ impl Tensor {
     fn in_content(&self) -> Option<f64> {
         let bytes = &self.content[..];
         match self.dtype {
-            1 => Some(f64::from(f32::from_le_bytes(bytes.try_into().ok()?))),
+            1 => Some(plain(f32::from_le_bytes(bytes.try_into().ok()?))),
             2 => Some(f64::from_le_bytes(bytes.try_into().ok()?)),
             3 => Some(f64::from(i32::from_le_bytes(bytes.try_into().ok()?))),
             9 => Some(i64::from_le_bytes(bytes.try_into().ok()?) as f64),
             _ => None,
         }
     }
+}
+
+/// The shortest number that is this one in single precision: 0.1 and not 0.10000000149.
+fn plain(value: f32) -> f64 {
+    value.to_string().parse().unwrap_or(f64::from(value))
 }
 
 /// The scalars of one event; none where the bytes are no event.
@@ -200,7 +205,7 @@ fn scalars(data: &[u8]) -> Vec<Scalar> {
     values
         .into_iter()
         .filter_map(|value| {
-            let simple = value.simple_value.map(f64::from);
+            let simple = value.simple_value.map(plain);
             Some(Scalar {
                 value: simple.or_else(|| value.tensor?.scalar())?,
                 tag: value.tag,
@@ -220,22 +225,22 @@ pub struct Scalars {
 
 impl Scalars {
     /// Takes what was written in `place`, the directory below the one that is followed, and
-    /// gives the state of training if it changed.
-    pub fn absorb(&mut self, place: &str, t: Option<f64>, written: &[Scalar]) -> Option<Mark> {
+    /// gives the changes of training's state, oldest first.
+    pub fn absorb(&mut self, place: &str, t: Option<f64>, written: &[Scalar]) -> Vec<Mark> {
         if words::is_eval(place) {
-            return None;
+            return Vec::new();
         }
         let room = self.places.len() < MOST_PLACES || self.places.contains_key(place);
         let place = if room { place } else { "" };
-        let mut mark = None;
+        let mut marks = Vec::new();
         for reading in readings(written) {
             let tracker = self.places.entry(place.to_owned()).or_default();
             if tracker.apply(reading, t) == Some(Phase::Train) {
-                mark = Some(tracker.mark(Phase::Train, t, None));
+                marks.push(tracker.mark(Phase::Train, t, None));
                 place.clone_into(&mut self.last);
             }
         }
-        mark
+        marks
     }
 
     /// Where training stands by what was written last.

@@ -147,10 +147,11 @@ impl Digest {
                 let events = &mut readers.events;
                 let file = events.files.entry((aside.path, *file)).or_default();
                 let written = file.feed(bytes);
-                if let Some(mark) = events.scalars.absorb(place, t, &written) {
+                let marks = events.scalars.absorb(place, t, &written);
+                if !marks.is_empty() {
                     let state = events.scalars.state();
                     self.progress.tell(Voice::Scalars, state);
-                    events.written.announce(&[mark], aside.at);
+                    events.written.announce(&marks, aside.at);
                 }
                 return readers;
             }

@@ -1,52 +1,33 @@
-//! The thread that looks at files beside the output (`--follow`), so that a file system that
-//! hangs holds up nothing else. What it finds goes to who reads the output.
+//! The thread that has files beside the output (`--follow`) looked at, and hands what is found
+//! to who reads the output.
 
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::EventFd;
 
 use crate::model::{Event, SourceState};
-use crate::observe::{Before, Followed};
+use crate::observe::{FilesReply, FilesRequest, FoundAt};
 use crate::report::text::clean;
 use crate::sys::defect::{caught, sentence};
 
 use super::clock::RunClock;
 use super::desk::{Desk, Entry};
+use super::files::Files;
 use super::ring::{Aside, Ring};
-use super::threads;
 
 /// Time between two looks.
 const EVERY: Duration = Duration::from_secs(1);
-/// The start waits no longer for a file system.
-const PATIENCE: Duration = Duration::from_millis(500);
-
-/// What is there before the command starts. A file system that doesn't answer in time isn't
-/// waited for: then what is there at the first look counts as older than the run.
-pub fn before(paths: &[PathBuf]) -> Before {
-    if paths.is_empty() {
-        return Before::default();
-    }
-    let (tell, told) = channel();
-    let paths = paths.to_vec();
-    let started = threads::spawn("before", move || {
-        // Nobody waits for it any more if it comes too late.
-        let _ = tell.send(Before::of(&paths));
-    });
-    let seen = started.is_ok().then(|| told.recv_timeout(PATIENCE).ok());
-    seen.flatten().unwrap_or_else(Before::unknown)
-}
 
 /// What it needs.
 pub struct Follow {
-    /// What to follow.
+    /// What is followed.
     pub paths: Vec<PathBuf>,
-    /// What was there before.
-    pub before: Before,
+    /// Who looks.
+    pub files: Files,
     /// Who reads.
     pub ring: Arc<Ring>,
     /// Readable when the end has come.
@@ -57,15 +38,17 @@ pub struct Follow {
     pub desk: Desk,
 }
 
-struct OnePath {
-    followed: Followed,
+/// What is known of one path.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    was_there: bool,
     /// It can't be read, which was said.
     failed: bool,
 }
 
 impl Follow {
-    /// Looks until the run has ended, and once more.
-    pub fn run(self) {
+    /// Has them looked at until the run has ended, and once more.
+    pub fn run(mut self) {
         if let Err(why) = caught(|| self.look_on()) {
             let text = sentence("followed files are no longer read", &why);
             self.desk.put(Entry::Problem(text));
@@ -73,25 +56,29 @@ impl Follow {
         self.ring.no_more_asides();
     }
 
-    fn look_on(&self) {
-        let mut paths: Vec<OnePath> = self
-            .paths
-            .iter()
-            .map(|path| OnePath {
-                followed: Followed::new(path.clone(), self.before.clone()),
-                failed: false,
-            })
-            .collect();
+    fn look_on(&mut self) {
+        let mut known = vec![Known::default(); self.paths.len()];
         loop {
-            let is_over = self.wait();
-            for (number, path) in paths.iter_mut().enumerate() {
-                if is_over {
-                    path.followed.search_again();
+            let is_last = self.wait();
+            // Whoever reads may be behind: what is left stays in the files.
+            let request = FilesRequest {
+                room: self.ring.room_aside() / self.paths.len().max(1),
+                is_last,
+            };
+            match self.files.look(request, &self.finish) {
+                Ok(Some(reply)) => self.take(reply, &mut known),
+                Ok(None) => {
+                    let text = "followed files are not read to their end: the file system is slow";
+                    return self.desk.put(Entry::Problem(text.to_owned()));
                 }
-                self.look(number, path);
+                Err(error) => {
+                    let text = format!("followed files are no longer read: {error}");
+                    return self.desk.put(Entry::Problem(text));
+                }
             }
-            if is_over {
-                return paths.iter().for_each(|path| self.miss(path));
+            if is_last {
+                let all = self.paths.iter().zip(&known);
+                return all.for_each(|(path, known)| self.miss(path, *known));
             }
         }
     }
@@ -103,42 +90,47 @@ impl Follow {
         poll(&mut end, limit).is_ok_and(|ready| ready > 0)
     }
 
-    fn look(&self, number: usize, path: &mut OnePath) {
-        // Whoever reads is behind: what is left stays in the file.
-        let room = self.ring.room_aside();
-        match path.followed.look(room) {
-            Ok(found) => {
-                if std::mem::take(&mut path.failed) {
-                    self.source(path, SourceState::Ok, None);
-                }
-                for found in found {
-                    self.ring.aside(Aside::new(number, found));
-                }
+    fn take(&self, reply: FilesReply, known: &mut [Known]) {
+        for (number, (at, known)) in reply.0.into_iter().zip(known).enumerate() {
+            known.was_there |= at.was_there;
+            self.tell(&self.paths[number], &at, known);
+            for found in at.found {
+                self.ring.aside(Aside::new(number, found));
             }
-            Err(error) if !path.failed => {
-                path.failed = true;
-                let name = clean(&path.followed.path().to_string_lossy());
-                self.source(path, SourceState::Failed, Some(error.to_string()));
-                let text = format!("'{name}' can't be followed: {error}");
-                self.desk.put(Entry::Problem(text));
-            }
-            Err(_) => {}
         }
     }
 
-    fn source(&self, path: &OnePath, state: SourceState, why: Option<String>) {
-        let name = format!("follow {}", path.followed.path().to_string_lossy());
-        let event = Event::Source { name, state, why };
+    /// Whether it can be read, where that has changed.
+    fn tell(&self, path: &std::path::Path, at: &FoundAt, known: &mut Known) {
+        if known.failed == at.error.is_some() {
+            return;
+        }
+        known.failed = at.error.is_some();
+        let name = path.to_string_lossy();
+        let state = if known.failed {
+            SourceState::Failed
+        } else {
+            SourceState::Ok
+        };
+        let event = Event::Source {
+            name: format!("follow {name}"),
+            state,
+            why: at.error.clone(),
+        };
         self.desk.event(self.clock.now(), event);
+        if let Some(error) = &at.error {
+            let text = format!("'{}' can't be followed: {error}", clean(&name));
+            self.desk.put(Entry::Problem(text));
+        }
     }
 
-    /// A path that was never there may be a wrong one.
-    fn miss(&self, path: &OnePath) {
-        if !path.followed.was_there() && !path.failed {
-            let name = clean(&path.followed.path().to_string_lossy());
+    /// A path at which never anything was may be a wrong one.
+    fn miss(&self, path: &std::path::Path, known: Known) {
+        if !known.was_there && !known.failed {
             let text = format!(
-                "nothing was read from '{name}': neither a new line nor an event file came there; \
-                 check --follow"
+                "nothing was read from '{}': neither a log nor an event file came there; \
+                 check --follow",
+                clean(&path.to_string_lossy())
             );
             self.desk.put(Entry::Problem(text));
         }

@@ -10,6 +10,7 @@ mod clock;
 mod desk;
 mod digest;
 mod facts;
+mod files;
 mod follow;
 mod frameworks;
 mod job_process;

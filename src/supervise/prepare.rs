@@ -3,13 +3,12 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::launch::child;
 use crate::launch::signals::Arrivals;
 use crate::launch::streams::Streams;
 use crate::model::{Action, EndSettings, Leftovers, Switch, TellSettings, duration_text};
-use crate::observe::Before;
 use crate::plan::env::{self, Chosen, EnvChange, EnvInputs, RecordPaths};
 use crate::plan::profile::Metrics;
 use crate::plan::{argv, job_ids, run_name};
@@ -22,7 +21,7 @@ use crate::tell::Channels;
 
 use super::beside::Beside;
 use super::clock::wall_now;
-use super::follow;
+use super::files::Files;
 use super::memory::MemoryLimit;
 use super::metrics;
 use super::placement::{self, Placement, Unplaced};
@@ -62,8 +61,8 @@ pub struct Prepared {
     pub outlets: Outlets,
     /// Whether anybody hears of what is seen; else nothing is looked at.
     pub heard: bool,
-    /// What stood in followed files before.
-    pub before: Before,
+    /// Who looks at followed files.
+    pub files: Option<Files>,
     /// What went wrong so far, for the summary.
     pub notes: Vec<String>,
 }
@@ -126,7 +125,7 @@ pub fn prepare(
             let collector = request.settings.metrics.textfile.as_deref();
             let (outlets, problem) = Outlets::new(listener, collector, &id);
             notes.extend(problem);
-            let before = follow::before(&request.settings.follow);
+            let files = files(&request.settings.follow, &mut notes);
             Ok(Prepared {
                 request,
                 id,
@@ -137,7 +136,7 @@ pub fn prepare(
                 channels,
                 outlets,
                 heard,
-                before,
+                files,
                 notes,
             })
         }
@@ -248,6 +247,14 @@ fn environment(
         record: record.as_ref(),
         no_env: request.no_env,
     })
+}
+
+/// Before the command starts, so that what it writes is told from what was there.
+fn files(paths: &[PathBuf], notes: &mut Vec<String>) -> Option<Files> {
+    let started = (!paths.is_empty()).then(|| Files::start(paths))?;
+    started
+        .map_err(|error| notes.push(format!("no other files are followed: {error}")))
+        .ok()
 }
 
 fn discard(dir: Option<RunDir>) {

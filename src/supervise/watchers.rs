@@ -165,7 +165,7 @@ impl Watchers {
             });
         }
         let progress = watchers.progress.clone();
-        let follow = watchers.start_follow(&prepared, &watching);
+        let follow = watchers.start_follow(&mut prepared, &watching);
         let patterns = &prepared.request.settings.patterns;
         let (read, digest) = watchers.start_digest(&watching, patterns);
         let git = match prepared.dir {

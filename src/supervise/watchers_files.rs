@@ -1,6 +1,6 @@
 //! What is read beside the output: files that the command names or that the user names.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use crate::model::Pattern;
 use crate::read::Patterns;
@@ -23,16 +23,18 @@ impl Watchers {
     /// Files beside the output are looked at as long as the run lasts.
     pub(super) fn start_follow(
         &self,
-        prepared: &Prepared,
+        prepared: &mut Prepared,
         watching: &Watching,
     ) -> std::io::Result<()> {
-        let paths = prepared.request.settings.follow.clone();
-        if paths.is_empty() {
+        let Some(files) = prepared.files.take() else {
             return Ok(());
-        }
+        };
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        own.push(files.pid());
+        drop(own);
         let follow = Follow {
-            paths,
-            before: prepared.before.clone(),
+            paths: prepared.request.settings.follow.clone(),
+            files,
             ring: Arc::clone(&watching.ring),
             finish: Arc::clone(&self.bells.finish),
             clock: self.clock.clone(),

@@ -21,6 +21,8 @@ pub enum Change {
 /// What `ps` and `pkill` call the process beside us. It must not hold our own name, or
 /// `pkill gpuwatch` would look like a signal to the whole group.
 pub const HELPER_NAME: &CStr = c"nvml-sentinel";
+/// What `ps` calls the process that looks at followed files.
+pub const READER_NAME: &CStr = c"follow-files";
 
 /// Gives this process another name, 15 bytes at most.
 pub fn call_us(name: &CStr) {
