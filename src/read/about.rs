@@ -4,9 +4,10 @@
 
 use crate::model::Phase;
 
+use super::counters::Counter;
 use super::grammar::Parts;
 use super::reading::{EpochShown, StepShown};
-use super::token::Kind;
+use super::token::{Kind, Token};
 use super::words::{self, Counts};
 
 impl<'a> Parts<'a> {
@@ -38,8 +39,9 @@ impl<'a> Parts<'a> {
             .unwrap_or(end);
         let tokens = self.tokens;
         let keys: Vec<usize> = self.values.iter().flat_map(|v| v.first..v.at).collect();
+        let in_path = move |i: usize| i > 0 && tokens[i - 1].is('/') && !tokens[i].gap;
         (0..end.min(tokens.len()))
-            .filter(move |i| tokens[*i].is_word() && !keys.contains(i))
+            .filter(move |i| tokens[*i].is_word() && !keys.contains(i) && !in_path(*i))
             .map(move |i| tokens[i].text)
             .filter(|w| !w.contains('.') || words::is_chore(w))
     }
@@ -52,7 +54,11 @@ impl<'a> Parts<'a> {
     pub(super) fn phase(&self, step: Option<&StepShown>) -> Phase {
         let bytes = self.counters.iter().any(|c| c.bytes && c.counts.is_none())
             || self.tokens.iter().any(|t| t.unit.ends_with("B/s"));
-        if bytes && self.bar.is_some() {
+        // The first drawing knows no rate yet: `?frames/s`.
+        let chore = |unit: &str| words::is_rate_of_a_chore(unit);
+        let pieces = self.tokens.iter().any(|t| chore(t.unit) || chore(t.text));
+        let drawn = self.bar.is_some() || step.is_some_and(|s| s.bar);
+        if (bytes || pieces) && drawn {
             return Phase::Other;
         }
         for word in self.head(step.is_some()) {
@@ -66,16 +72,69 @@ impl<'a> Parts<'a> {
         if self.says_eval() {
             return Phase::Eval;
         }
-        let named = step.is_some_and(|s| words::counter(&s.name).is_some());
-        let epochs = self.keyed.iter().any(|k| k.counts == Counts::Epochs)
-            || self
-                .counters
-                .iter()
-                .any(|c| c.counts == Some(Counts::Epochs));
-        if self.bar.is_some() && !named && !epochs && self.head(true).any(words::is_chore) {
+        if self.is_work_of_any_kind(step) {
             return Phase::Other;
         }
         Phase::Train
+    }
+
+    /// Programs of all kinds draw bars and count steps: what says that this is training is a
+    /// name, a measure, or at least a pace.
+    fn is_work_of_any_kind(&self, step: Option<&StepShown>) -> bool {
+        let named = step.is_some_and(|s| words::counter(&s.name).is_some());
+        if self.shows_epochs() || self.is_measured() || self.table.is_some() {
+            return false;
+        }
+        if self.bar.is_none() {
+            return named && self.is_done();
+        }
+        let says = named || self.says_train(step);
+        !says && (self.head(true).any(words::is_chore) || step.is_none() || !self.is_paced())
+    }
+
+    fn shows_epochs(&self) -> bool {
+        self.keyed.iter().any(|k| k.counts == Counts::Epochs)
+            || self
+                .counters
+                .iter()
+                .any(|c| c.counts == Some(Counts::Epochs))
+    }
+
+    /// A loss or another measure stands on the line.
+    pub(super) fn is_measured(&self) -> bool {
+        self.values
+            .iter()
+            .any(|v| words::loss_fit(&v.name).is_some() || words::is_measure(&v.name))
+    }
+
+    /// `20.1it/s`, `49ms/step`, `?it/s`, `[00:12<00:34`, `ETA: 12s`.
+    pub(super) fn is_paced(&self) -> bool {
+        self.tokens.iter().enumerate().any(|(i, t)| {
+            let unit = |text: &str| text.contains("s/") || text.ends_with("/s");
+            let left = matches!(t.kind, Kind::Clock(_))
+                && self.tokens.get(i + 1).is_some_and(|t| t.is('<'));
+            unit(t.unit) || (t.is_word() && (unit(t.text) || words::is_remaining(t.text))) || left
+        })
+    }
+
+    /// `3 of 82 steps (4%) done`: somebody's list of work.
+    fn is_done(&self) -> bool {
+        let last = self.tokens.iter().rev().find(|t| t.is_word());
+        last.is_some_and(|t| matches!(t.text, "done" | "complete" | "completed" | "finished"))
+            && !self.is_paced()
+    }
+
+    /// Text of its own behind the counter: `Step 5/10 : RUN make` of a build.
+    pub(super) fn goes_on_in_words(&self, c: &Counter) -> bool {
+        let rest = self.tokens.get(c.end..).unwrap_or_default();
+        let measure =
+            |t: &Token<'_>| words::loss_fit(t.text).is_some() || words::is_measure(t.text);
+        rest.iter().any(Token::is_word)
+            && !rest.iter().any(|t| t.is_word() && measure(t))
+            && !self.is_measured()
+            && !self.is_paced()
+            && self.values.is_empty()
+            && !rest.iter().any(|t| t.number().is_some())
     }
 
     /// `Epoch(val)`, `"split": "validation"`.

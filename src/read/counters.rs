@@ -103,10 +103,13 @@ fn prefix_group(tokens: &[Token<'_>]) -> Option<usize> {
 pub(super) fn find(tokens: &[Token<'_>], body: usize) -> Vec<Counter> {
     let mut list = Vec::new();
     let mut at = body;
+    // The word behind a counter that names it names no other one.
+    let mut spent = None;
     while at + 2 < tokens.len() {
-        match counter(tokens, at) {
-            Some(counter) => {
+        match counter(tokens, at, spent) {
+            Some((counter, name)) => {
                 at = counter.end;
+                spent = name.or(spent);
                 list.push(counter);
             }
             None => at += 1,
@@ -115,7 +118,12 @@ pub(super) fn find(tokens: &[Token<'_>], body: usize) -> Vec<Counter> {
     list
 }
 
-fn counter(tokens: &[Token<'_>], at: usize) -> Option<Counter> {
+/// The counter that begins at `at`, and the word behind it if that is its name.
+fn counter(
+    tokens: &[Token<'_>],
+    at: usize,
+    spent: Option<usize>,
+) -> Option<(Counter, Option<usize>)> {
     let (first, mid, last) = (&tokens[at], &tokens[at + 1], &tokens[at + 2]);
     let n = first.number().filter(|n| *n >= 0.0)?;
     let of = mid.is_word() && mid.text == "of";
@@ -136,13 +144,7 @@ fn counter(tokens: &[Token<'_>], at: usize) -> Option<Counter> {
     let (own, _) = words::scale(first.unit);
     let (factor, glued_bytes) = words::scale(last.unit);
     let word_after = tokens.get(at + 3).filter(|t| t.is_word());
-    let bytes = glued_bytes
-        || word_after.is_some_and(|t| {
-            matches!(
-                t.text,
-                "B" | "kB" | "KB" | "MB" | "GB" | "KiB" | "MiB" | "GiB"
-            )
-        });
+    let bytes = glued_bytes || word_after.is_some_and(|t| names_bytes(t.text));
     let scaled = factor > 1.0 || bytes;
     let fraction = matches!(first.kind, Kind::Float(_)) || matches!(last.kind, Kind::Float(_));
     if fraction && !scaled {
@@ -153,16 +155,19 @@ fn counter(tokens: &[Token<'_>], at: usize) -> Option<Counter> {
     if !n.is_finite() || total.is_some_and(|t| t < 1.0 || n > t) {
         return None;
     }
-    let (name, behind_bar) = name_before(tokens, at);
+    let (name, behind_bar) = name_before(tokens, at, spent);
     let label = name.and_then(words::counter).map(|(c, _)| c);
+    // "第 3/10 轮 [120/500]": the noun belongs to what stands behind the sign of ordinals.
+    let ordinal = before.is_some_and(|t| t.text.ends_with('第'));
     let behind = word_after
-        .filter(|_| label.is_none() && !keys_a_number(tokens, at + 3))
+        .filter(|_| label.is_none() && (ordinal || !keys_a_number(tokens, at + 3)))
         .and_then(|t| words::counter(t.text));
     let name = match behind {
         Some(_) => word_after.map(|t| t.text),
         None => name,
     };
-    Some(Counter {
+    let named_behind = behind.is_some().then_some(at + 3);
+    let counter = Counter {
         at,
         end: at + 3,
         n,
@@ -173,7 +178,15 @@ fn counter(tokens: &[Token<'_>], at: usize) -> Option<Counter> {
         bytes,
         of_measure: label.is_none()
             && name.is_some_and(|n| words::is_measure(n) || n.eq_ignore_ascii_case("correct")),
-    })
+    };
+    Some((counter, named_behind))
+}
+
+fn names_bytes(word: &str) -> bool {
+    matches!(
+        word,
+        "B" | "kB" | "KB" | "MB" | "GB" | "KiB" | "MiB" | "GiB"
+    )
 }
 
 /// Whether this word is the name of the number behind it.
@@ -186,7 +199,11 @@ fn keys_a_number(tokens: &[Token<'_>], at: usize) -> bool {
 }
 
 /// The word that names the counter at `at`, and whether a bar stands between them.
-fn name_before<'a>(tokens: &[Token<'a>], at: usize) -> (Option<&'a str>, bool) {
+fn name_before<'a>(
+    tokens: &[Token<'a>],
+    at: usize,
+    spent: Option<usize>,
+) -> (Option<&'a str>, bool) {
     let mut bar = false;
     let mut i = at;
     for _ in 0..10 {
@@ -201,6 +218,7 @@ fn name_before<'a>(tokens: &[Token<'a>], at: usize) -> (Option<&'a str>, bool) {
                 Some(open) if i - open <= 3 => i = open,
                 _ => break,
             },
+            Kind::Word if spent == Some(i) => break,
             Kind::Word => return (Some(tokens[i].text), bar),
             _ => break,
         }

@@ -151,6 +151,14 @@ impl<'a> Parts<'a> {
         if let Some((first, _)) = self.pair() {
             return Some(first);
         }
+        if let Some(value) = self.piped_epoch() {
+            return Some(EpochShown {
+                value,
+                total: None,
+                done: false,
+                fractional: false,
+            });
+        }
         let key = self.keyed.iter().find(|k| k.counts == Counts::Epochs)?;
         let firm = key.separated
             || key.words_before <= 4
@@ -209,6 +217,20 @@ impl<'a> Parts<'a> {
         }
     }
 
+    /// torchtune describes its bar by `epoch|step|Loss: 0.7`.
+    fn piped_epoch(&self) -> Option<f64> {
+        let bar = self.bar?;
+        match self.tokens.get(self.body..bar)? {
+            [epoch, a, step, b, loss, ..] if a.is('|') && b.is('|') && loss.is_word() => {
+                match (epoch.kind, step.kind, words::loss_fit(loss.text)) {
+                    (Kind::Int(epoch), Kind::Int(_), Some(_)) => Some(epoch),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
     /// A total that is named on the same line: `"step": 5, "total_steps": 40`.
     fn total(&self, of: Counts) -> Option<f64> {
         self.values
@@ -223,6 +245,7 @@ impl<'a> Parts<'a> {
         }
         let named = |counts: Counts| self.counters.iter().find(move |c| c.counts == Some(counts));
         let counter = named(Counts::Steps)
+            .filter(|c| epoch.is_some() || c.name != "step" || !self.goes_on_in_words(c))
             .or_else(|| self.counters.iter().find(|c| self.is_step(c, epoch)))
             .or_else(|| named(Counts::RunSteps));
         if let Some(c) = counter {
@@ -332,7 +355,10 @@ impl<'a> Parts<'a> {
         let timed = self.tokens.get(c.end).is_some_and(|t| t.is('-'))
             && self.tokens.get(c.end + 1).is_some_and(|t| t.unit == "s");
         (nameless
-            && (clocked || epoch.is_some() || beside_percent || (first && (measured || timed))))
+            && (clocked
+                || epoch.is_some()
+                || (beside_percent && (measured || self.is_paced()))
+                || (first && (measured || timed))))
             || has_loss
     }
 

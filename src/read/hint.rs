@@ -72,12 +72,16 @@ fn has_word(line: &[u8]) -> bool {
             || word == four(*b"upda")
             || word == four(*b"gene")
             || word == four(*b"prog")
+            || word == four(*b"epok")
+            || word == four(*b"schr")
+            || word == four(*b"paso")
+            || word == four(*b"krok")
     })
 }
 
 /// The same beyond ASCII; a bar's glyphs alone say nothing without a number beside them.
 fn has_foreign_word(line: &[u8]) -> bool {
-    const WORDS: [&str; 16] = [
+    const WORDS: [&str; 21] = [
         "轮",
         "步",
         "批",
@@ -94,6 +98,11 @@ fn has_foreign_word(line: &[u8]) -> bool {
         "itération",
         "Itération",
         "iteración",
+        "étape",
+        "итерация",
+        "에폭",
+        "에포크",
+        "스텝",
     ];
     !line.is_ascii()
         && WORDS

@@ -288,6 +288,10 @@ impl Channel {
         self.ahead = self.terminal.pending().and_then(|mut line| {
             line.text.truncate(without_last_word(&line.text).len());
             let bytes = line.text.as_bytes();
+            // What a bar counts often stands at the end of its box: `30/100 [00:01<00:02, 9frames/s`.
+            if is_in_clock_box(bytes) {
+                return None;
+            }
             let matters = hint::may_matter(bytes) || self.patterns.fit(bytes);
             matters.then(|| self.reading(&line)).flatten()
         });
@@ -347,6 +351,13 @@ fn shows_the_same(a: &Mark, b: &Mark) -> bool {
         && bits(a) == bits(b)
         && metrics
         && (a.phase == Phase::Train) == (b.phase == Phase::Train)
+}
+
+/// Whether a bracket is open behind which a clock stands.
+fn is_in_clock_box(line: &[u8]) -> bool {
+    let open =
+        memchr::memrchr(b'[', line).filter(|at| memchr::memchr(b']', &line[*at..]).is_none());
+    open.is_some_and(|at| memchr::memchr(b':', &line[at..]).is_some())
 }
 
 /// A line under the cursor may stop in the middle of a word or a number.

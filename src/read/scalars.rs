@@ -13,7 +13,7 @@ use prost::Message;
 use super::reading::{EpochShown, Reading, StepShown};
 use super::tracker::Tracker;
 use super::words::{self, Counts};
-use crate::model::{Mark, Phase, ProgressState};
+use crate::model::{Mark, Metric, Phase, ProgressState};
 
 /// A longer record holds a graph or a picture, and no scalar: it is passed over.
 const LONGEST: u64 = 1 << 20;
@@ -215,12 +215,22 @@ fn scalars(data: &[u8]) -> Vec<Scalar> {
         .collect()
 }
 
+/// One directory.
+#[derive(Clone, Default)]
+struct Place {
+    tracker: Tracker,
+    /// A loss is written there: its steps are training's, whatever others count.
+    has_loss: bool,
+}
+
 /// Progress by what was written, of each directory for itself.
 #[derive(Clone, Default)]
 pub struct Scalars {
-    places: BTreeMap<String, Tracker>,
+    places: BTreeMap<String, Place>,
     /// Where training wrote last.
     last: String,
+    /// The last loss, wherever it was written.
+    loss: Option<f64>,
 }
 
 impl Scalars {
@@ -233,10 +243,15 @@ impl Scalars {
         let room = self.places.len() < MOST_PLACES || self.places.contains_key(place);
         let place = if room { place } else { "" };
         let mut marks = Vec::new();
-        for reading in readings(written) {
-            let tracker = self.places.entry(place.to_owned()).or_default();
-            if tracker.apply(reading, t) == Some(Phase::Train) {
-                marks.push(tracker.mark(Phase::Train, t, None));
+        for mut reading in readings(written) {
+            self.loss = reading.loss.or(self.loss);
+            let here = self.places.entry(place.to_owned()).or_default();
+            here.has_loss |= reading.loss.is_some();
+            if here.has_loss && reading.loss.is_none() {
+                reading.step = None;
+            }
+            if here.tracker.apply(reading, t) == Some(Phase::Train) {
+                marks.push(here.tracker.mark(Phase::Train, t, None));
                 place.clone_into(&mut self.last);
             }
         }
@@ -246,7 +261,9 @@ impl Scalars {
     /// Where training stands by what was written last.
     pub fn state(&self) -> ProgressState {
         let last = self.places.get(&self.last);
-        last.map(Tracker::state).unwrap_or_default()
+        let mut state = last.map(|place| place.tracker.state()).unwrap_or_default();
+        state.loss = state.loss.or(self.loss.map(Metric));
+        state
     }
 }
 

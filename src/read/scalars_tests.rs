@@ -1,3 +1,5 @@
+//! Event files as they are framed, and what their tags say.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -172,7 +172,7 @@ fn number(rest: &str, before: Option<&Token<'_>>, gap: bool) -> (Kind, usize, us
     let mut end = sign + digits(&bytes[sign..]);
     // 1,234,567
     let mut commas = false;
-    if (1..=3).contains(&(end - sign)) {
+    if (1..=3).contains(&(end - sign)) && !rest[sign..].starts_with("0,") {
         while bytes.get(end) == Some(&b',') && digits(&bytes[end + 1..]) == 3 {
             end += 4;
             commas = true;
@@ -183,6 +183,12 @@ fn number(rest: &str, before: Option<&Token<'_>>, gap: bool) -> (Kind, usize, us
         return (Kind::Clock(seconds), len, 0);
     }
     let mut whole = true;
+    let listed = !gap && before.is_some_and(|t| t.is(','));
+    let decimal_comma = !commas && !listed && has_decimal_comma(bytes, sign, end);
+    if decimal_comma {
+        end += 1 + digits(&bytes[end + 1..]);
+        whole = false;
+    }
     if bytes.get(end) == Some(&b'.') && (digits(&bytes[end + 1..]) > 0 || ends_number(rest, end)) {
         end += 1 + digits(&bytes[end + 1..]);
         whole = false;
@@ -201,6 +207,8 @@ fn number(rest: &str, before: Option<&Token<'_>>, gap: bool) -> (Kind, usize, us
     }
     let value = if commas {
         rest[..end].replace(',', "").parse()
+    } else if decimal_comma {
+        rest[..end].replace(',', ".").parse()
     } else {
         rest[..end].parse()
     };
@@ -218,6 +226,21 @@ fn number(rest: &str, before: Option<&Token<'_>>, gap: bool) -> (Kind, usize, us
         Kind::Float(value)
     };
     (kind, end + unit, unit)
+}
+
+/// `0,53` as half the world writes it, and no list: `0,1,2`.
+fn has_decimal_comma(bytes: &[u8], sign: usize, comma: usize) -> bool {
+    let behind = bytes.get(comma + 1..).map_or(0, digits);
+    let after = bytes.get(comma + 1 + behind);
+    let listed = after == Some(&b',')
+        && bytes
+            .get(comma + 2 + behind)
+            .is_some_and(u8::is_ascii_digit);
+    bytes.get(comma) == Some(&b',')
+        && (1..=4).contains(&(comma - sign))
+        && behind >= 2
+        && !listed
+        && !matches!(after, Some(b'.' | b':' | b'/' | b'-' | b')' | b']' | b'}'))
 }
 
 fn digits(bytes: &[u8]) -> usize {
@@ -375,6 +398,10 @@ mod tests {
         assert_eq!(kinds("1:02:03"), [Kind::Clock(3723.0)]);
         assert_eq!(tokens("49ms/step")[0].unit, "ms/step");
         assert_eq!(tokens("147it")[0].unit, "it");
+        assert_eq!(kinds("0,4001"), [Kind::Float(0.4001)]);
+        assert_eq!(kinds("92,5125 %")[0], Kind::Float(92.5125));
+        assert_eq!(kinds("0,250"), [Kind::Float(0.25)]);
+        assert_eq!(kinds("0,11,22").len(), 5);
         assert!(matches!(kinds("loss=nan")[..], [_, _, Kind::Float(n)] if n.is_nan()));
     }
 

@@ -65,6 +65,11 @@ impl Tracker {
 
     fn apply_train(&mut self, r: &mut Reading, t: Option<f64>) -> Option<Phase> {
         self.recognise_outer(r);
+        if let Some(epoch) = &mut r.epoch {
+            // "1.0" is often written as "1" between "0.83" and "1.17".
+            let counts = self.style.counting == Counting::Fractional;
+            epoch.fractional |= counts && epoch.total.is_none() && !epoch.done;
+        }
         if self.is_old_receipt(r) {
             return None;
         }
@@ -94,8 +99,9 @@ impl Tracker {
             self.take_epoch(&epoch, r.step.as_ref(), r.loss.is_some());
         }
         if let Some(step) = r.step.clone() {
+            let stands = self.train.step == Some(step.n) && step.total.is_none();
             self.take_step(&step);
-            self.train.percent = r.percent;
+            self.train.percent = r.percent.or(self.train.percent.filter(|_| stands));
         } else if r.percent.is_some() && !r.epoch.is_some_and(|e| e.done) {
             self.train.percent = r.percent;
         }
@@ -185,14 +191,12 @@ impl Tracker {
         let unnamed =
             step.bar && self.step_is_bar && step.name.is_empty() && self.step_name.is_empty();
         let one_loop = now.epoch.is_none() || (self.style.counting == Counting::Fractional);
-        if unnamed && one_loop && current < steps {
-            return if current == 0 {
-                Verdict::Inner
-            } else {
-                Verdict::Eval
-            };
+        match current {
+            0 if unnamed && one_loop => Verdict::Inner,
+            // A bar in the middle of another one.
+            1.. if unnamed && current < steps => Verdict::Eval,
+            _ => Verdict::Take,
         }
-        Verdict::Take
     }
 
     fn remember_eval(&mut self, step: Option<&StepShown>) {
@@ -255,8 +259,13 @@ impl Tracker {
         };
         self.run_wide |= step.whole_run || counts_on;
         self.style.closed = false;
+        // A line that names no total goes on with the display that does.
+        let goes_on = step.total.is_none()
+            && step.name == self.step_name
+            && self.train.step.is_some_and(|now| now <= step.n);
+        let kept = self.train.steps.filter(|total| goes_on && step.n <= *total);
         self.train.step = Some(step.n);
-        self.train.steps = step.total;
+        self.train.steps = step.total.or(kept);
         self.step_name.clone_from(&step.name);
         self.step_is_bar = step.bar;
     }

@@ -56,7 +56,8 @@ fn value(tokens: &[Token<'_>], at: usize, taken: &dyn Fn(usize) -> bool) -> Opti
     let is = mark.is_word() && mark.text == "is" && words::is_measure(name.text);
     if separated || is {
         i += 1;
-    } else if !words::is_measure(name.text) {
+    } else if !words::is_measure(name.text) || name.text.contains('-') {
+        // "libgpg-error-dev 509" is somebody's list.
         return None;
     }
     // "> loss: [0.5]" and "lr=[0.001]"

@@ -48,13 +48,14 @@ fn counter_in_lower_case(word: &str) -> Option<(Counts, bool)> {
         }
     }
     let found = match lower {
-        "epoch" | "epoca" | "época" | "epoche" | "époque" | "эпоха" | "轮" | "轮次"
-        | "エポック" => (Counts::Epochs, false),
+        "epoch" | "epoca" | "época" | "epoche" | "époque" | "эпоха" | "epoka" | "轮" | "轮次"
+        | "エポック" | "에폭" | "에포크" => (Counts::Epochs, false),
         "epochs" | "épocas" | "epocas" | "epochen" | "époques" => (Counts::Epochs, true),
         "step" | "iter" | "iteration" | "it" | "batch" | "minibatch" | "mini-batch"
         | "mini_batch" | "update" | "episode" | "trial" | "round" | "generation" | "步"
         | "步数" | "批次" | "批" | "迭代" | "ステップ" | "paso" | "schritt" | "шаг"
-        | "iteración" | "itération" | "batch_idx" => (Counts::Steps, false),
+        | "iteración" | "itération" | "étape" | "passo" | "krok" | "итерация" | "스텝"
+        | "batch_idx" => (Counts::Steps, false),
         "steps" | "iters" | "iterations" | "its" | "batches" | "minibatches" | "mini-batches"
         | "updates" | "episodes" | "trials" | "rounds" | "generations" => (Counts::Steps, true),
         "global_step"
@@ -148,6 +149,11 @@ pub(super) fn loss_fit(name: &str) -> Option<u8> {
                 | "pérdida"
                 | "verlust"
                 | "perte"
+                | "perda"
+                | "perdita"
+                | "損失"
+                | "손실"
+                | "平均损失"
         ) {
             return Some(u8::from(lower != "loss" && lower != "损失"));
         }
@@ -182,23 +188,27 @@ pub(super) fn loss_fit(name: &str) -> Option<u8> {
 fn is_eval_part(part: &str) -> bool {
     matches!(
         part,
-        "val" | "valid" | "validation" | "eval" | "evaluation" | "test" | "dev" | "cv"
-    )
+        "val" | "eval" | "evaluation" | "evaluación" | "évaluation" | "test" | "dev" | "cv"
+    ) || part.starts_with("valid")
+        || part.starts_with("валидац")
 }
 
 /// A word that says "this is not training but a look at the result".
 pub(super) fn is_eval(word: &str) -> bool {
     lowered(word, |lower| {
-        if lower.contains("验证") || lower.contains("评估") || lower.contains("测试") {
+        if lower.contains("验证")
+            || lower.contains("评估")
+            || lower.contains("测试")
+            || lower.contains("検証")
+            || lower.contains("검증")
+        {
             return true;
         }
         lower.split(|c: char| !c.is_alphanumeric()).any(|part| {
             is_eval_part(part)
                 || matches!(
                     part,
-                    "validate"
-                        | "validating"
-                        | "evaluate"
+                    "evaluate"
                         | "evaluating"
                         | "testing"
                         | "sanity"
@@ -281,6 +291,32 @@ pub(super) fn is_chore(word: &str) -> bool {
     })
 }
 
+/// The rate of a bar that counts what is read or written, no steps: `8680frames/s`.
+pub(super) fn is_rate_of_a_chore(unit: &str) -> bool {
+    let Some(what) = unit.strip_suffix("/s") else {
+        return false;
+    };
+    matches!(
+        what,
+        "B" | "kB"
+            | "KB"
+            | "MB"
+            | "GB"
+            | "KiB"
+            | "MiB"
+            | "GiB"
+            | "frames"
+            | "files"
+            | "file"
+            | "pages"
+            | "rows"
+            | "records"
+            | "lines"
+            | "docs"
+            | "objects"
+    )
+}
+
 /// A name of a measure that a log line shows without `=` or `:`.
 pub(super) fn is_measure(word: &str) -> bool {
     lowered(word, |lower| {
@@ -324,9 +360,16 @@ pub(super) fn is_measure(word: &str) -> bool {
                         | "ce"
                         | "nll"
                         | "kl"
+                        | "verlust"
+                        | "genauigkeit"
+                        | "perte"
+                        | "pérdida"
+                        | "perda"
+                        | "perdita"
                 )
-        }) || lower.contains("损失")
-            || lower.contains("准确率")
+        }) || ["损失", "损耗", "准确率", "精度", "損失", "손실"]
+            .iter()
+            .any(|word| lower.contains(word))
     })
 }
 
