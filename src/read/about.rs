@@ -61,6 +61,9 @@ impl<'a> Parts<'a> {
         if (bytes || pieces) && drawn {
             return Phase::Other;
         }
+        if self.bar.is_some() && self.prepares_training() {
+            return Phase::Other;
+        }
         for word in self.head(step.is_some()) {
             if words::is_train(word) && !word.contains('.') {
                 return Phase::Train;
@@ -89,7 +92,27 @@ impl<'a> Parts<'a> {
             return named && self.is_done();
         }
         let says = named || self.says_train(step);
-        !says && (self.head(true).any(words::is_chore) || step.is_none() || !self.is_paced())
+        !says && (self.head(true).any(words::is_chore) || !self.is_paced())
+    }
+
+    /// `Tokenizing train dataset`, `train: Caching images`: training is what it is for.
+    fn prepares_training(&self) -> bool {
+        if self.shows_epochs() || self.is_measured() {
+            return false;
+        }
+        let words: Vec<&str> = self.head(true).take(6).collect();
+        let Some(train) = words.iter().position(|w| words::is_train(w)) else {
+            return false;
+        };
+        let colon = self
+            .tokens
+            .windows(2)
+            .any(|w| w[0].is_word() && words::is_train(w[0].text) && w[1].is(':'));
+        let behind = words.get(train + 1).filter(|_| colon);
+        words[..train]
+            .iter()
+            .chain(behind)
+            .any(|w| words::is_chore(w))
     }
 
     fn shows_epochs(&self) -> bool {

@@ -46,6 +46,7 @@ pub(super) fn body(tokens: &[Token<'_>]) -> usize {
     let mut at = 0;
     while let Some(t) = tokens.get(at) {
         let next = match t.kind {
+            Kind::Mark('[') if at == 0 && is_tagged(tokens) => 9,
             Kind::Opaque | Kind::Clock(_) => at + 1,
             Kind::Word if words::is_level(t.text) || (at == 0 && is_glog(t.text)) => at + 1,
             Kind::Int(_) if short_date(&tokens[at..]) => at + 3,
@@ -62,6 +63,12 @@ pub(super) fn body(tokens: &[Token<'_>]) -> usize {
         at = next;
     }
     at
+}
+
+/// mpirun's `[1,0]<stdout>:`.
+fn is_tagged(tokens: &[Token<'_>]) -> bool {
+    matches!(tokens, [_, _, comma, _, close, open, _, end, colon, ..]
+        if comma.is(',') && close.is(']') && open.is('<') && end.is('>') && colon.is(':'))
 }
 
 /// `11/30` before a clock: the month and the day.
@@ -126,7 +133,7 @@ fn counter(
 ) -> Option<(Counter, Option<usize>)> {
     let (first, mid, last) = (&tokens[at], &tokens[at + 1], &tokens[at + 2]);
     let n = first.number().filter(|n| *n >= 0.0)?;
-    let of = mid.is_word() && mid.text == "of";
+    let of = mid.is_word() && matches!(mid.text, "of" | "de" | "von" | "sur" | "из");
     if !(mid.is('/') || (of && matches!(last.kind, Kind::Int(_)))) {
         return None;
     }

@@ -128,6 +128,14 @@ impl<'a> Parts<'a> {
     }
 
     fn epoch(&self) -> Option<EpochShown> {
+        if let Some((outer, _)) = self.outer_and_inner() {
+            return Some(EpochShown {
+                value: outer.n,
+                total: outer.total,
+                done: false,
+                fractional: false,
+            });
+        }
         if let Some(c) = self
             .counters
             .iter()
@@ -175,62 +183,6 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// Two nameless numbers in brackets before a loss, `[0/5][50/1583]` or `[1, 2000]`, are an
-    /// epoch and a step.
-    fn pair(&self) -> Option<(EpochShown, StepShown)> {
-        if !self
-            .values
-            .iter()
-            .any(|v| v.name.to_lowercase().contains("loss"))
-        {
-            return None;
-        }
-        let epoch = |value, total| EpochShown {
-            value,
-            total,
-            done: false,
-            fractional: false,
-        };
-        if let [a, b, ..] = &self.counters[..]
-            && a.counts.is_none()
-            && b.counts.is_none()
-            && a.at == self.body + 1
-            && b.at == a.end + 2
-            && self.bar.is_none()
-        {
-            let step = StepShown {
-                total: b.total.map(|t| t as u64),
-                ..unnamed(b.n as u64)
-            };
-            return Some((epoch(a.n, a.total), step));
-        }
-        match self.tokens.get(self.body..self.body + 5)? {
-            [open, a, comma, b, close] if open.is('[') && comma.is(',') && close.is(']') => {
-                match (a.kind, b.kind) {
-                    (Kind::Int(a), Kind::Int(b)) if a >= 0.0 && b >= 0.0 => {
-                        Some((epoch(a, None), unnamed(b as u64)))
-                    }
-                    _ => None,
-                }
-            }
-            _ => None,
-        }
-    }
-
-    /// torchtune describes its bar by `epoch|step|Loss: 0.7`.
-    fn piped_epoch(&self) -> Option<f64> {
-        let bar = self.bar?;
-        match self.tokens.get(self.body..bar)? {
-            [epoch, a, step, b, loss, ..] if a.is('|') && b.is('|') && loss.is_word() => {
-                match (epoch.kind, step.kind, words::loss_fit(loss.text)) {
-                    (Kind::Int(epoch), Kind::Int(_), Some(_)) => Some(epoch),
-                    _ => None,
-                }
-            }
-            _ => None,
-        }
-    }
-
     /// A total that is named on the same line: `"step": 5, "total_steps": 40`.
     fn total(&self, of: Counts) -> Option<f64> {
         self.values
@@ -242,6 +194,19 @@ impl<'a> Parts<'a> {
     fn step(&self, epoch: Option<&EpochShown>) -> Option<StepShown> {
         if let Some((_, step)) = self.pair() {
             return Some(step);
+        }
+        if let Some((_, inner)) = self.outer_and_inner() {
+            let named = inner.counts == Some(Counts::Steps);
+            return Some(StepShown {
+                total: inner.total.map(|t| t as u64),
+                name: if named {
+                    inner.name.clone()
+                } else {
+                    String::new()
+                },
+                bar: true,
+                ..unnamed(inner.n as u64)
+            });
         }
         let named = |counts: Counts| self.counters.iter().find(move |c| c.counts == Some(counts));
         let counter = named(Counts::Steps)
@@ -459,7 +424,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-fn unnamed(n: u64) -> StepShown {
+pub(super) fn unnamed(n: u64) -> StepShown {
     StepShown {
         n,
         total: None,

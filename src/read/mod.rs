@@ -24,6 +24,7 @@ mod grammar;
 mod hint;
 mod milestones;
 mod pace;
+mod pairs;
 mod pattern;
 mod reading;
 mod row;

@@ -170,10 +170,11 @@ fn number(rest: &str, before: Option<&Token<'_>>, gap: bool) -> (Kind, usize, us
     let bytes = rest.as_bytes();
     let sign = usize::from(matches!(bytes[0], b'-' | b'+'));
     let mut end = sign + digits(&bytes[sign..]);
-    // 1,234,567
+    // 1,234,567 and 1_234_567
     let mut commas = false;
     if (1..=3).contains(&(end - sign)) && !rest[sign..].starts_with("0,") {
-        while bytes.get(end) == Some(&b',') && digits(&bytes[end + 1..]) == 3 {
+        let mark = bytes.get(end).filter(|mark| matches!(mark, b',' | b'_'));
+        while mark.is_some() && bytes.get(end) == mark && digits(&bytes[end + 1..]) == 3 {
             end += 4;
             commas = true;
         }
@@ -206,7 +207,7 @@ fn number(rest: &str, before: Option<&Token<'_>>, gap: bool) -> (Kind, usize, us
         return (Kind::Opaque, len, 0);
     }
     let value = if commas {
-        rest[..end].replace(',', "").parse()
+        rest[..end].replace([',', '_'], "").parse()
     } else if decimal_comma {
         rest[..end].replace(',', ".").parse()
     } else {
@@ -398,6 +399,7 @@ mod tests {
         assert_eq!(kinds("1:02:03"), [Kind::Clock(3723.0)]);
         assert_eq!(tokens("49ms/step")[0].unit, "ms/step");
         assert_eq!(tokens("147it")[0].unit, "it");
+        assert_eq!(kinds("1_234_567"), [Kind::Int(1_234_567.0)]);
         assert_eq!(kinds("0,4001"), [Kind::Float(0.4001)]);
         assert_eq!(kinds("92,5125 %")[0], Kind::Float(92.5125));
         assert_eq!(kinds("0,250"), [Kind::Float(0.25)]);

@@ -33,6 +33,9 @@ pub(super) fn counter(word: &str) -> Option<(Counts, bool)> {
 }
 
 fn counter_in_lower_case(word: &str) -> Option<(Counts, bool)> {
+    if word == "current_steps" {
+        return Some((Counts::Steps, false));
+    }
     let mut lower = word;
     for prefix in [
         "train/",
@@ -49,12 +52,12 @@ fn counter_in_lower_case(word: &str) -> Option<(Counts, bool)> {
     }
     let found = match lower {
         "epoch" | "epoca" | "época" | "epoche" | "époque" | "эпоха" | "epoka" | "轮" | "轮次"
-        | "エポック" | "에폭" | "에포크" => (Counts::Epochs, false),
+        | "训练轮次" | "エポック" | "에폭" | "에포크" => (Counts::Epochs, false),
         "epochs" | "épocas" | "epocas" | "epochen" | "époques" => (Counts::Epochs, true),
         "step" | "iter" | "iteration" | "it" | "batch" | "minibatch" | "mini-batch"
         | "mini_batch" | "update" | "episode" | "trial" | "round" | "generation" | "步"
         | "步数" | "批次" | "批" | "迭代" | "ステップ" | "paso" | "schritt" | "шаг"
-        | "iteración" | "itération" | "étape" | "passo" | "krok" | "итерация" | "스텝"
+        | "iteración" | "itération" | "étape" | "passo" | "krok" | "lote" | "итерация" | "스텝"
         | "batch_idx" => (Counts::Steps, false),
         "steps" | "iters" | "iterations" | "its" | "batches" | "minibatches" | "mini-batches"
         | "updates" | "episodes" | "trials" | "rounds" | "generations" => (Counts::Steps, true),
@@ -136,26 +139,29 @@ pub(super) fn loss_fit(name: &str) -> Option<u8> {
             .filter(|p| !p.is_empty())
             .collect();
         let has = |word: &str| parts.contains(&word);
+        if ["损失", "损耗", "損失"]
+            .iter()
+            .any(|word| lower.contains(word))
+        {
+            return (!is_eval(lower)).then_some(1);
+        }
         if parts.iter().any(|p| is_eval_part(p)) || has("scale") || has("scaler") || has("best") {
             return None;
         }
         if matches!(
             lower,
             "loss"
-                | "损失"
                 | "train_loss"
                 | "train/loss"
-                | "训练损失"
                 | "pérdida"
                 | "verlust"
                 | "perte"
                 | "perda"
                 | "perdita"
-                | "損失"
+                | "потери"
                 | "손실"
-                | "平均损失"
         ) {
-            return Some(u8::from(lower != "loss" && lower != "损失"));
+            return Some(u8::from(lower != "loss"));
         }
         let train = has("train") || has("training") || has("tr");
         let plain = parts.iter().all(|p| {
@@ -280,6 +286,9 @@ pub(super) fn is_chore(word: &str) -> bool {
                 "sampl",
                 "exampl",
                 "resolv",
+                "render",
+                "request",
+                "loglikelihood",
                 "import",
                 "install",
                 "push",
@@ -360,6 +369,13 @@ pub(super) fn is_measure(word: &str) -> bool {
                         | "ce"
                         | "nll"
                         | "kl"
+                        | "l1"
+                        | "l2"
+                        | "mape"
+                        | "xent"
+                        | "elbo"
+                        | "inertia"
+                        | "потери"
                         | "verlust"
                         | "genauigkeit"
                         | "perte"
