@@ -125,7 +125,12 @@ pub fn prepare(
             let collector = request.settings.metrics.textfile.as_deref();
             let (outlets, problem) = Outlets::new(listener, collector, &id);
             notes.extend(problem);
-            let files = files(&request.settings.follow, &mut notes);
+            let follow = if heard {
+                &request.settings.follow[..]
+            } else {
+                &[]
+            };
+            let files = files(follow, &mut notes);
             Ok(Prepared {
                 request,
                 id,
