@@ -230,12 +230,12 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         r"progress: {patterns: [{name: a, regex: 'it (?<step>\d+'}]}",
         "regex",
-        "no regular expression: unclosed group\n    it (?<step>\\d+\n       ^",
+        "no regular expression: unclosed group\n    it (\n       ^",
     ),
     (
         "progress: {patterns: [{name: a, regex: '(?<stp>x)'}]}",
         "regex",
-        "did you mean 'step'?\n    (?<stp>x)\n       ^^^",
+        "did you mean 'step'?\n    (?<stp\n       ^^^",
     ),
     ("act: {stalld: [stacks]}", "act", "did you mean 'stalled'?"),
     (
@@ -318,6 +318,8 @@ fn no_message_repeats_what_may_be_a_secret() {
         "url: https://h/S: x",
         "tell: !S x",
         "gpus: {min_free: 'https://h/S'}",
+        "progress: {patterns: [{name: 'a', regex: '(S'}]}",
+        "progress: {patterns: [{name: 'a', regex: 'https://h/S'}]}",
         "act: {stalled: [{command: 'https://h/S'}]}",
         "act: {stalled: ['https://h/S']}",
     ];
