@@ -1,7 +1,8 @@
-//! Event files as `parse` reads them: from their beginning, and without a clock.
+//! Event files as `parse` reads them: from their beginning, and without a clock. What is read
+//! before damage is printed before it is said.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, Write};
+use std::io::{self, BufRead, Write};
 use std::path::Path;
 
 use super::{Failure, Printer};
@@ -20,7 +21,7 @@ pub(super) fn file<W: Write>(
     loop {
         let bytes = input.fill_buf().map_err(Failure::Read)?;
         if bytes.is_empty() {
-            return Ok(());
+            return whole(&file);
         }
         let used = bytes.len();
         let written = file.feed(bytes);
@@ -35,9 +36,10 @@ pub(super) fn below<W: Write>(dir: &Path, printer: &mut Printer<W>) -> Result<()
     let mut files: BTreeMap<usize, EventFile> = BTreeMap::new();
     let mut scalars = Scalars::default();
     loop {
-        let found = followed.look(ROOM).map_err(Failure::Read)?;
+        let (found, result) = followed.look(ROOM);
         if found.is_empty() {
-            return Ok(());
+            result.map_err(Failure::Read)?;
+            break;
         }
         for found in found {
             if let Found::Events { file, place, bytes } = found {
@@ -46,4 +48,17 @@ pub(super) fn below<W: Write>(dir: &Path, printer: &mut Printer<W>) -> Result<()
             }
         }
     }
+    if !followed.was_there() {
+        // As of any other directory.
+        return Err(Failure::Read(io::Error::from_raw_os_error(libc::EISDIR)));
+    }
+    files.values().try_for_each(whole)
+}
+
+fn whole(file: &EventFile) -> Result<(), Failure> {
+    if file.is_damaged() {
+        let what = "the event file is damaged, and nothing behind the damage is read";
+        return Err(Failure::Read(io::Error::other(what)));
+    }
+    Ok(())
 }

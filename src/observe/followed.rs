@@ -114,19 +114,21 @@ impl Followed {
         self.had_log || !self.events.is_empty()
     }
 
-    /// What was added since the last look; about `room` bytes at most.
-    ///
-    /// # Errors
-    /// It is there and can't be read.
-    pub fn look(&mut self, room: usize) -> io::Result<Vec<Found>> {
-        if self.log.is_none() && fs::metadata(&self.path).is_ok_and(|m| m.is_dir()) {
-            return self.look_below(room);
-        }
-        self.look_at_log(room)
+    /// What was added since the last look, about `room` bytes at most, and what of it is there and
+    /// can't be read.
+    pub fn look(&mut self, room: usize) -> (Vec<Found>, io::Result<()>) {
+        // What was found before an error is found all the same.
+        let mut found = Vec::new();
+        let is_dir = || fs::metadata(&self.path).is_ok_and(|m| m.is_dir());
+        let result = if self.log.is_none() && is_dir() {
+            self.look_below(room, &mut found)
+        } else {
+            self.look_at_log(room, &mut found)
+        };
+        (found, result)
     }
 
-    fn look_at_log(&mut self, mut room: usize) -> io::Result<Vec<Found>> {
-        let mut found = Vec::new();
+    fn look_at_log(&mut self, mut room: usize, found: &mut Vec<Found>) -> io::Result<()> {
         while room > 0 {
             let Some(log) = &mut self.log else {
                 match self.open()? {
@@ -153,7 +155,7 @@ impl Followed {
                 _ => break,
             }
         }
-        Ok(found)
+        Ok(())
     }
 
     /// None where there is nothing yet.
@@ -172,12 +174,13 @@ impl Followed {
         }
     }
 
-    fn look_below(&mut self, mut room: usize) -> io::Result<Vec<Found>> {
+    /// One file that can't be read costs none of the others; the first error is told.
+    fn look_below(&mut self, mut room: usize, found: &mut Vec<Found>) -> io::Result<()> {
         if self.looks.is_multiple_of(SEARCH_EVERY) {
             self.search();
         }
         self.looks = self.looks.wrapping_add(1);
-        let mut found = Vec::new();
+        let mut result = Ok(());
         for (path, event) in &mut self.events {
             // One that was taken away again is no loss.
             let Ok(metadata) = fs::metadata(path) else {
@@ -186,8 +189,15 @@ impl Followed {
             if room == 0 || metadata.len() <= event.read_to {
                 continue;
             }
-            let mut tail = Tail::open(path, |_| event.read_to)?;
-            let bytes = tail.look(room)?.bytes;
+            let added = Tail::open(path, |_| event.read_to).and_then(|mut tail| tail.look(room));
+            let bytes = match added {
+                Ok(look) => look.bytes,
+                Err(error) => {
+                    let named = io::Error::other(format!("{}: {error}", path.display()));
+                    result = result.and(Err(named));
+                    continue;
+                }
+            };
             room -= bytes.len().min(room);
             event.read_to += bytes.len() as u64;
             found.push(Found::Events {
@@ -196,7 +206,7 @@ impl Followed {
                 bytes,
             });
         }
-        Ok(found)
+        result
     }
 
     /// Before the last look new files are searched for once more.
@@ -264,6 +274,12 @@ mod tests {
 
     const ROOM: usize = 1 << 20;
 
+    fn look(followed: &mut Followed) -> Vec<Found> {
+        let (found, result) = followed.look(ROOM);
+        result.unwrap();
+        found
+    }
+
     fn append(path: &Path, text: &str) {
         let file = OpenOptions::new().append(true).create(true).open(path);
         file.unwrap().write_all(text.as_bytes()).unwrap();
@@ -281,17 +297,14 @@ mod tests {
         let before = Before::of(std::slice::from_ref(&path));
         append(&path, "1\n");
         let mut log = Followed::new(path.clone(), before);
-        assert_eq!(log.look(ROOM).unwrap(), [text("1\n")]);
+        assert_eq!(look(&mut log), [text("1\n")]);
         append(&path, "2\n");
         fs::rename(&path, dir.path().join("train.log.1")).unwrap();
         append(&path, "3\n");
-        assert_eq!(
-            log.look(ROOM).unwrap(),
-            [text("2\n"), Found::Anew, text("3\n")]
-        );
-        assert_eq!(log.look(ROOM).unwrap(), []);
+        assert_eq!(look(&mut log), [text("2\n"), Found::Anew, text("3\n")]);
+        assert_eq!(look(&mut log), []);
         fs::remove_file(&path).unwrap();
-        assert_eq!(log.look(ROOM).unwrap(), []);
+        assert_eq!(look(&mut log), []);
     }
 
     #[test]
@@ -299,11 +312,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("later.log");
         let mut log = Followed::new(path.clone(), Before::of(std::slice::from_ref(&path)));
-        assert_eq!(log.look(ROOM).unwrap(), []);
+        assert_eq!(look(&mut log), []);
         assert!(!log.was_there());
         append(&path, "all of it\n");
-        assert_eq!(log.look(4).unwrap(), [text("all ")]);
-        assert_eq!(log.look(ROOM).unwrap(), [text("of it\n")]);
+        assert_eq!(log.look(4).0, [text("all ")]);
+        assert_eq!(look(&mut log), [text("of it\n")]);
         assert!(log.was_there());
     }
 
@@ -324,16 +337,48 @@ mod tests {
             place: "a/train".to_owned(),
             bytes: bytes.to_vec(),
         };
-        assert_eq!(followed.look(ROOM).unwrap(), [events(b"xy")]);
+        assert_eq!(look(&mut followed), [events(b"xy")]);
         append(&new, "z");
         append(&old, "er");
-        assert_eq!(followed.look(ROOM).unwrap(), [events(b"z")]);
-        assert_eq!(followed.look(ROOM).unwrap(), []);
+        assert_eq!(look(&mut followed), [events(b"z")]);
+        assert_eq!(look(&mut followed), []);
     }
 
     #[test]
     fn what_cannot_be_followed_is_an_error() {
         let mut pipe = Followed::new(PathBuf::from("/dev/null"), Before::default());
-        assert!(pipe.look(ROOM).is_err());
+        assert!(pipe.look(ROOM).1.is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_read_costs_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("train.log");
+        append(&path, "1\n");
+        let mut log = Followed::new(path.clone(), Before::default());
+        // Rotated, and a directory is in the new one's place.
+        assert_eq!(look(&mut log), [text("1\n")]);
+        append(&path, "2\n");
+        fs::rename(&path, dir.path().join("train.log.1")).unwrap();
+        fs::create_dir(&path).unwrap();
+        let (found, result) = log.look(ROOM);
+        assert_eq!(found, [text("2\n")]);
+        assert!(result.is_err());
+        // One event file is gone between the search and the look, and a pipe took its place.
+        let root = dir.path().join("logs");
+        fs::create_dir(&root).unwrap();
+        for name in ["a.tfevents", "b.tfevents"] {
+            append(&root.join(name), "x");
+        }
+        let mut followed = Followed::new(root.clone(), Before::default());
+        followed.search();
+        fs::remove_file(root.join("a.tfevents")).unwrap();
+        fs::create_dir(root.join("a.tfevents")).unwrap();
+        let (found, result) = followed.look(ROOM);
+        assert!(
+            matches!(&found[..], [Found::Events { bytes, .. }] if bytes == b"x"),
+            "{found:?}"
+        );
+        assert!(result.unwrap_err().to_string().contains("a.tfevents"));
     }
 }

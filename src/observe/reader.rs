@@ -33,7 +33,7 @@ pub struct Reply(pub Vec<OfPath>);
 pub struct OfPath {
     /// What was added.
     pub found: Vec<Found>,
-    /// It is there and can't be read.
+    /// Why something that is there can't be read.
     pub error: Option<String>,
     /// Something to follow was there at some time.
     pub was_there: bool,
@@ -69,13 +69,10 @@ fn look(path: &mut Followed, request: Request) -> OfPath {
     if request.is_last {
         path.search_again();
     }
-    let (found, error) = match path.look(request.room) {
-        Ok(found) => (found, None),
-        Err(error) => (Vec::new(), Some(error.to_string())),
-    };
+    let (found, result) = path.look(request.room);
     OfPath {
         found,
-        error,
+        error: result.err().map(|error| error.to_string()),
         was_there: path.was_there(),
     }
 }

@@ -10,6 +10,7 @@ use crate::model::{Event, Mark, ProgressState, Stream};
 use crate::observe::Found;
 use crate::read::fingerprint::Lines;
 use crate::read::{EventFile, Layout, Patterns, ProgressReader, Scalars};
+use crate::report::text::clean;
 use crate::sys::defect::{caught, sentence};
 use crate::sys::fault;
 
@@ -93,7 +94,9 @@ impl Digest {
                 let text = sentence("progress is no longer read", &why);
                 self.desk.put(Entry::Problem(text));
                 // Where it stands now nobody knows.
-                self.progress.tell(Voice::Shown, ProgressState::default());
+                for voice in [Voice::Shown, Voice::Scalars] {
+                    self.progress.tell(voice, ProgressState::default());
+                }
             })
             .ok()
     }
@@ -146,7 +149,15 @@ impl Digest {
             Found::Events { file, place, bytes } => {
                 let events = &mut readers.events;
                 let file = events.files.entry((aside.path, *file)).or_default();
+                let was_damaged = file.is_damaged();
                 let written = file.feed(bytes);
+                if file.is_damaged() && !was_damaged {
+                    let text = format!(
+                        "an event file in '{}' is damaged: what is behind the damage isn't read",
+                        clean(place)
+                    );
+                    self.desk.put(Entry::Problem(text));
+                }
                 let marks = events.scalars.absorb(place, t, &written);
                 if !marks.is_empty() {
                     let state = events.scalars.state();

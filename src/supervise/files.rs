@@ -15,8 +15,8 @@ use crate::observe::{FilesReply, FilesRequest};
 /// The start waits no longer for what was there before; what comes to be there meanwhile then
 /// counts as older than the run.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// The end waits no longer for a last look.
-const LAST: Duration = Duration::from_millis(300);
+/// The end waits no longer for a last look, and no more looks follow after this.
+pub const LAST: Duration = Duration::from_millis(300);
 /// So much is read at once.
 const AT_ONCE: usize = 256 * 1024;
 

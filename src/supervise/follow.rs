@@ -2,9 +2,9 @@
 //! to who reads the output.
 
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::EventFd;
@@ -16,11 +16,14 @@ use crate::sys::defect::{caught, sentence};
 
 use super::clock::RunClock;
 use super::desk::{Desk, Entry};
-use super::files::Files;
+use super::files::{Files, LAST};
 use super::ring::{Aside, Ring};
 
 /// Time between two looks.
 const EVERY: Duration = Duration::from_secs(1);
+
+/// So much is looked for however far who reads is behind: nothing found means nothing there.
+const LEAST_ROOM: usize = 4096;
 
 /// What it needs.
 pub struct Follow {
@@ -58,29 +61,40 @@ impl Follow {
 
     fn look_on(&mut self) {
         let mut known = vec![Known::default(); self.paths.len()];
+        let mut until = None;
         loop {
             let is_last = self.wait();
+            if is_last {
+                until.get_or_insert(Instant::now() + LAST);
+            }
             // Whoever reads may be behind: what is left stays in the files.
+            let room = self.ring.room_aside() / self.paths.len().max(1);
             let request = FilesRequest {
-                room: self.ring.room_aside() / self.paths.len().max(1),
+                room: room.max(LEAST_ROOM),
                 is_last,
             };
-            match self.files.look(request, &self.finish) {
+            let found = match self.files.look(request, &self.finish) {
                 Ok(Some(reply)) => self.take(reply, &mut known),
-                Ok(None) => {
-                    let text = "followed files are not read to their end: the file system is slow";
-                    return self.desk.put(Entry::Problem(text.to_owned()));
-                }
+                Ok(None) => return self.leave("the file system is slow"),
                 Err(error) => {
                     let text = format!("followed files are no longer read: {error}");
                     return self.desk.put(Entry::Problem(text));
                 }
-            }
-            if is_last {
+            };
+            let Some(until) = until else { continue };
+            if !found {
                 let all = self.paths.iter().zip(&known);
                 return all.for_each(|(path, known)| self.miss(path, *known));
             }
+            if Instant::now() > until {
+                return self.leave("they hold more than there was time for");
+            }
         }
+    }
+
+    fn leave(&self, why: &str) {
+        let text = format!("followed files are not read to their end: {why}");
+        self.desk.put(Entry::Problem(text));
     }
 
     /// Until the next look; whether it is the last one.
@@ -90,18 +104,22 @@ impl Follow {
         poll(&mut end, limit).is_ok_and(|ready| ready > 0)
     }
 
-    fn take(&self, reply: FilesReply, known: &mut [Known]) {
+    /// Whether anything was found.
+    fn take(&self, reply: FilesReply, known: &mut [Known]) -> bool {
+        let mut any = false;
         for (number, (at, known)) in reply.0.into_iter().zip(known).enumerate() {
             known.was_there |= at.was_there;
             self.tell(&self.paths[number], &at, known);
             for found in at.found {
+                any = true;
                 self.ring.aside(Aside::new(number, found));
             }
         }
+        any
     }
 
     /// Whether it can be read, where that has changed.
-    fn tell(&self, path: &std::path::Path, at: &FoundAt, known: &mut Known) {
+    fn tell(&self, path: &Path, at: &FoundAt, known: &mut Known) {
         if known.failed == at.error.is_some() {
             return;
         }
@@ -125,7 +143,7 @@ impl Follow {
     }
 
     /// A path at which never anything was may be a wrong one.
-    fn miss(&self, path: &std::path::Path, known: Known) {
+    fn miss(&self, path: &Path, known: Known) {
         if !known.was_there && !known.failed {
             let text = format!(
                 "nothing was read from '{}': neither a log nor an event file came there; \
