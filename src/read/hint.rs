@@ -76,6 +76,8 @@ fn has_word(line: &[u8]) -> bool {
             || word == four(*b"schr")
             || word == four(*b"paso")
             || word == four(*b"krok")
+            || word == four(*b"lote")
+            || word == four(*b"pass")
     })
 }
 

@@ -1,5 +1,5 @@
 //! The last lines of output as plain text: control sequences are left out, and of a line that was
-//! drawn again and again the last drawing stays.
+//! drawn again and again stays what a terminal would show in the end.
 //!
 //! Owns that cleaning. Pure.
 
