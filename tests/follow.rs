@@ -76,12 +76,27 @@ fn a_log_is_followed_through_rotation_truncation_and_replacement() {
 fn what_stood_in_a_log_before_is_another_runs() {
     let sandbox = Sandbox::new();
     std::fs::write(sandbox.path("train.log"), "Epoch 9/9 step 3/3\n").unwrap();
-    let options = ["--follow", "train.log"];
-    let ended = sandbox
-        .watched(&options, &["sh", "-c", "echo hello >> train.log"])
-        .run();
-    ended.assert_ok();
-    assert!(sandbox.record().json()["summary"]["epoch"].is_null());
+    let options = ["--follow", "train.log", "--interval", "100ms"];
+    let mut run = sandbox.watched(&options, &SHELL).start();
+    run.send("echo 'Epoch 1/4' >> train.log\n");
+    wait_for(&sandbox, "epoch", "1");
+    run.end().assert_ok();
+    let record = sandbox.record();
+    let read = record.events_of("progress");
+    assert_eq!((read.len(), &read[0]["epochs"]), (1, &4.into()), "{read:?}");
+    assert!(record.json()["summary"]["step"].is_null());
+}
+
+#[test]
+fn more_than_one_look_takes_is_read_to_its_end() {
+    let sandbox = Sandbox::new();
+    let lines = "a line that says nothing of how far it is\n".repeat(80_000);
+    std::fs::write(sandbox.path("much"), lines).unwrap();
+    let options = ["--follow", "train.log", "--interval", "100ms"];
+    let mut run = sandbox.watched(&options, &SHELL).start();
+    run.send("cat much > train.log; echo 'Epoch 2/4' >> train.log\n");
+    wait_for(&sandbox, "epoch", "2");
+    run.end().assert_ok();
 }
 
 #[test]
@@ -101,9 +116,13 @@ fn a_log_beside_a_bar_adds_what_the_bar_lacks() {
 fn what_cannot_be_followed_is_said_and_costs_nothing() {
     let sandbox = Sandbox::new();
     let options = ["--follow", "nowhere.log", "--follow", "pipe"];
-    let argv = ["sh", "-c", "exit 7"];
     nix::unistd::mkfifo(&sandbox.path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
-    let ended = sandbox.watched(&options, &argv).run();
+    let mut run = sandbox.watched(&options, &SHELL).start();
+    wait_until("it is told", || {
+        sandbox.so_far("events.jsonl").contains("follow pipe")
+    });
+    run.send("exit 7\n");
+    let ended = run.end();
     assert_eq!(ended.code(), Some(7));
     let said = ended.err();
     assert!(
@@ -153,14 +172,14 @@ fn the_variable_and_a_profile_name_files_too() {
         )
         .unwrap();
         let options: Vec<&str> = profile.into_iter().flat_map(|p| ["--profile", p]).collect();
-        let argv = ["sh", "-c", "echo 'Epoch 1/3' > train.log"];
-        let job = sandbox.watched(&options, &argv);
-        let ended = job
-            .env("GPUWATCH_FOLLOW", variable.unwrap_or_default())
-            .run();
+        let job = sandbox.watched(&options, &SHELL);
+        let job = job.env("GPUWATCH_FOLLOW", variable.unwrap_or_default());
+        let mut run = job.start();
+        run.send("echo 'Epoch 1/3' > train.log\n");
+        wait_for(&sandbox, "epochs", "3");
+        let ended = run.end();
         let said = ended.assert_ok().err();
         assert!(!said.contains("not acted on"), "{said}");
-        assert_eq!(sandbox.record().json()["summary"]["epochs"], 3);
     }
 }
 
@@ -199,7 +218,7 @@ fn event_files_show_a_training_that_prints_nothing() {
         20,
         "the evaluation's step is none"
     );
-    let parsed = sandbox.gpuwatch(&["parse", "logs", "--json"]).run();
+    let parsed = sandbox.gpuwatch(&["parse", "logs/a", "--json"]).run();
     let last = parsed.assert_ok().out();
     let last: serde_json::Value = serde_json::from_str(last.lines().last().unwrap()).unwrap();
     assert_eq!((&last["step"], &last["loss"]), (&20.into(), &0.25.into()));
@@ -213,11 +232,10 @@ fn keras_writes_its_epochs_for_tensorboard() {
     let sandbox = Sandbox::new();
     let script = script("keras_tensorboard.py");
     let job = sandbox.watched(&["--follow", "logs"], &[&python, &script, "logs"]);
-    let ended = job.env("TF_CPP_MIN_LOG_LEVEL", "3").run();
-    ended.assert_ok();
-    let summary = &sandbox.record().json()["summary"];
+    let run = job.env("TF_CPP_MIN_LOG_LEVEL", "3").start();
     // Counted from 0, as it is written.
-    assert_eq!(summary["epoch"], 2);
+    wait_for(&sandbox, "epoch", "2");
+    run.end().assert_ok();
 }
 
 #[test]
@@ -284,11 +302,41 @@ fn lines_of_the_users_own_are_read_and_mistakes_underlined() {
     profile(r"ronde (?<stpe>\d+)");
     let wrong = try_it();
     assert_eq!(wrong.code(), Some(1));
-    let marks = "    ronde (?<stpe>\\d+)\n             ^^^^\n";
+    let marks = "    ronde (?<stpe\n             ^^^^\n";
     assert!(
         wrong.err().contains("did you mean 'step'?"),
         "{}",
         wrong.err()
     );
     assert!(wrong.err().ends_with(marks), "{}", wrong.err());
+}
+
+#[test]
+fn what_is_no_event_file_or_damaged_is_said_after_what_was_read() {
+    let sandbox = Sandbox::new();
+    let real = support::in_package(
+        "tests/recordings/events/tensorboardx_silent/logs/run1/events.out.tfevents.1796100141.node01",
+    );
+    let whole = std::fs::read(real).unwrap();
+    std::fs::create_dir(sandbox.path("logs")).unwrap();
+    let parse = |path: &str| sandbox.gpuwatch(&["parse", path]).run();
+    let empty = parse("logs");
+    assert_eq!((empty.code(), empty.out()), (Some(1), String::new()));
+    assert!(
+        empty.err().contains("is a directory; name a file in it"),
+        "{}",
+        empty.err()
+    );
+    let damaged = [&whole[..], &[7; 40]].concat();
+    std::fs::write(sandbox.path("logs/a.tfevents"), damaged).unwrap();
+    for path in ["logs", "logs/a.tfevents"] {
+        let ended = parse(path);
+        assert_eq!(ended.code(), Some(1));
+        assert!(ended.out().contains("step 120"), "{path}: {}", ended.out());
+        assert!(
+            ended.err().contains("the event file is damaged"),
+            "{}",
+            ended.err()
+        );
+    }
 }
