@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-use corpus_reader::{Expected, Recording, recordings};
+use corpus_reader::expected::value;
+use corpus_reader::{Recording, recordings};
 use gpuwatch::model::{Mark, Phase, ProgressChange, ProgressState};
 use gpuwatch::read::{Milestones, ProgressReader};
 
@@ -73,18 +74,6 @@ fn parsed(recording: &Recording) -> Vec<Mark> {
         .collect()
 }
 
-fn value(mark: &Mark, field: &str) -> Option<f64> {
-    match field {
-        "epoch" => mark.epoch,
-        "epochs" => mark.epochs,
-        "step" => mark.step.map(|n| n as f64),
-        "steps" => mark.steps.map(|n| n as f64),
-        "percent" => mark.percent,
-        "loss" => mark.loss.map(|l| l.0),
-        other => panic!("the corpus expects an unknown field {other}"),
-    }
-}
-
 /// What is wrong with the last mark, one entry a field.
 fn wrong_at_the_end(recording: &Recording, marks: &[Mark]) -> Vec<String> {
     let name = &recording.name;
@@ -101,13 +90,8 @@ fn wrong_at_the_end(recording: &Recording, marks: &[Mark]) -> Vec<String> {
     let last = train.last();
     let mut wrong = Vec::new();
     for (field, want) in expected {
-        let got = last.and_then(|m| value(m, field));
-        let fits = got.is_some_and(|got| match want {
-            Expected::Nan => got.is_nan(),
-            Expected::Between(low, high) => (*low..=*high).contains(&got),
-            Expected::Number(n) => (got - n).abs() <= (0.006 * n.abs()).max(1e-3),
-        });
-        if !fits {
+        if !want.is_met(last.copied(), field) {
+            let got = last.and_then(|m| value(m, field));
             wrong.push(format!("{name}: {field} is {got:?}, should be {want:?}"));
         }
     }

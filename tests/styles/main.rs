@@ -9,6 +9,10 @@
     reason = "tests fail by panicking"
 )]
 
+#[path = "../corpus_reader/expected.rs"]
+mod expected;
+
+use expected::Expected;
 use gpuwatch::model::{Mark, Phase, Stream};
 use gpuwatch::read::{Layout, ProgressReader};
 use serde_json::{Map, Value};
@@ -32,42 +36,13 @@ fn read(style: &Value) -> Option<Mark> {
     marks.into_iter().rfind(|mark| mark.phase == Phase::Train)
 }
 
-fn value(mark: &Mark, field: &str) -> Option<f64> {
-    match field {
-        "epoch" => mark.epoch,
-        "epochs" => mark.epochs,
-        "step" => mark.step.map(|n| n as f64),
-        "steps" => mark.steps.map(|n| n as f64),
-        "percent" => mark.percent,
-        "loss" => mark.loss.map(|loss| loss.0),
-        other => panic!("an unknown field {other}"),
-    }
-}
-
-/// A list is a range.
-fn fits(want: &Value, got: f64) -> bool {
-    match want {
-        Value::Array(bounds) => {
-            let bounds: Vec<f64> = bounds.iter().map(|b| b.as_f64().unwrap()).collect();
-            (bounds[0]..=bounds[1]).contains(&got)
-        }
-        Value::String(_) => got.is_nan(),
-        number => {
-            let number = number.as_f64().unwrap();
-            (got - number).abs() <= (0.006 * number.abs()).max(1e-3)
-        }
-    }
-}
-
 fn is_right(expect: Option<&Map<String, Value>>, mark: Option<&Mark>) -> bool {
     let Some(expect) = expect else {
         let shows = |m: &Mark| m.epoch.is_some() || m.step.is_some() || m.percent.is_some();
         return !mark.is_some_and(shows);
     };
-    expect.iter().all(|(field, want)| {
-        let got = mark.and_then(|mark| value(mark, field));
-        got.is_some_and(|got| fits(want, got))
-    })
+    let mut fields = expect.iter();
+    fields.all(|(field, want)| Expected::of(want).is_met(mark, field))
 }
 
 #[test]
