@@ -68,7 +68,7 @@ impl<'de> Deserialize<'de> for Metric {
 pub struct Mark {
     /// Seconds since the recording's start; null for raw input, which has no clock.
     pub t: Option<f64>,
-    /// The stream that showed it.
+    /// The stream that showed it; null where it was read from a file.
     pub stream: Option<Stream>,
     /// Who drew it: `keras`, `tqdm`, `step-counter`, `epoch-counter`, ...
     pub source: String,

@@ -151,7 +151,7 @@ fn counter(
     let (own, _) = words::scale(first.unit);
     let (factor, glued_bytes) = words::scale(last.unit);
     let word_after = tokens.get(at + 3).filter(|t| t.is_word());
-    let bytes = glued_bytes || word_after.is_some_and(|t| names_bytes(t.text));
+    let bytes = glued_bytes || word_after.is_some_and(|t| words::is_bytes(t.text));
     let scaled = factor > 1.0 || bytes;
     let fraction = matches!(first.kind, Kind::Float(_)) || matches!(last.kind, Kind::Float(_));
     if fraction && !scaled {
@@ -187,13 +187,6 @@ fn counter(
             && name.is_some_and(|n| words::is_measure(n) || n.eq_ignore_ascii_case("correct")),
     };
     Some((counter, named_behind))
-}
-
-fn names_bytes(word: &str) -> bool {
-    matches!(
-        word,
-        "B" | "kB" | "KB" | "MB" | "GB" | "KiB" | "MiB" | "GiB"
-    )
 }
 
 /// Whether this word is the name of the number behind it.

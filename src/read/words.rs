@@ -300,30 +300,24 @@ pub(super) fn is_chore(word: &str) -> bool {
     })
 }
 
+/// A unit of bytes.
+pub(super) fn is_bytes(unit: &str) -> bool {
+    matches!(
+        unit,
+        "B" | "kB" | "KB" | "MB" | "GB" | "KiB" | "MiB" | "GiB"
+    )
+}
+
 /// The rate of a bar that counts what is read or written, no steps: `8680frames/s`.
 pub(super) fn is_rate_of_a_chore(unit: &str) -> bool {
     let Some(what) = unit.strip_suffix("/s") else {
         return false;
     };
-    matches!(
+    let pieces = matches!(
         what,
-        "B" | "kB"
-            | "KB"
-            | "MB"
-            | "GB"
-            | "KiB"
-            | "MiB"
-            | "GiB"
-            | "frames"
-            | "files"
-            | "file"
-            | "pages"
-            | "rows"
-            | "records"
-            | "lines"
-            | "docs"
-            | "objects"
-    )
+        "frames" | "files" | "file" | "pages" | "rows" | "records" | "lines" | "docs" | "objects"
+    );
+    pieces || is_bytes(what)
 }
 
 /// A name of a measure that a log line shows without `=` or `:`.
