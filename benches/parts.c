@@ -2,6 +2,7 @@
  *
  *     now                    the monotonic clock, ns, at the first line of main
  *     lines MIB              so many MiB of 80-byte lines, by 64 KiB writes
+ *     log MiB                so many MiB of a program's log: dates, numbers, paths, no progress
  *     writes N FILE          N writes of one line; FILE gets what they took, ns
  *     stamps N PAUSE_US      N lines with the monotonic clock of their write
  *     ages                   reads such lines; prints the age of each on arrival, ns
@@ -59,6 +60,37 @@ static void lines(size_t mib)
 
 		write_all(block + at, n);
 		left -= n;
+	}
+}
+
+static void log_lines(size_t mib)
+{
+	static const char *const said[] = {
+		"GET /static/app.9f3c1e.js HTTP/1.1 200 18231 \"-\" 0.004",
+		"cc -O2 -Wall -c src/net/tcp_input.c -o build/net/tcp_input.o",
+		"connected to 10.12.0.41:5432 (server 14.11), pool 7 of 32 in use",
+		"cache: 81.4% hits, 18.6% misses, 1,204,331 entries",
+		"moved /data/2026/11/30/part-00017.parquet, 134217728 bytes",
+		"error: 0.12 expected below 0.10, retrying in 2.5 s (attempt 3)",
+	};
+	static char block[BLOCK];
+	size_t left = mib << 20;
+	unsigned long n = 0;
+
+	while (left > 0) {
+		size_t at = 0;
+
+		while (at < sizeof block - 160) {
+			unsigned long s = n / 40 % 86400;
+
+			at += (size_t)sprintf(block + at,
+				"2026-11-30 %02lu:%02lu:%02lu,%03lu INFO [worker-%lu] %s\n", s / 3600,
+				s / 60 % 60, s % 60, n * 25 % 1000, n % 8, said[n % 6]);
+			n++;
+		}
+		at = at < left ? at : left;
+		write_all(block, at);
+		left -= at;
 	}
 }
 
@@ -140,6 +172,8 @@ int main(int argc, char **argv)
 		printf("%llu\n", (unsigned long long)began);
 	else if (!strcmp(what, "lines") && argc == 3)
 		lines((size_t)atol(argv[2]));
+	else if (!strcmp(what, "log") && argc == 3)
+		log_lines((size_t)atol(argv[2]));
 	else if (!strcmp(what, "writes") && argc == 4)
 		writes(atol(argv[2]), argv[3]);
 	else if (!strcmp(what, "stamps") && argc == 4)
