@@ -20,6 +20,8 @@ const FAR_OVER_IDLE: f64 = 0.20;
 const MOST_IDLE: f64 = 0.40;
 /// What is taken for an idle context before one was seen.
 const SUPPOSED_IDLE: f64 = 0.30;
+/// From here on training draws power, as a share of the limit (DETECTION section 1: 0.60 to 0.95).
+const TRAINING: f64 = 0.70;
 /// Samples before what was learnt is believed.
 const LEARNT: u32 = 30;
 /// How fast averages follow: about five samples.
@@ -56,6 +58,8 @@ pub struct Gauge {
     pub others_mib: Option<f64>,
     /// The job's own use of it, %; the device's where nobody else is on it.
     pub use_pct: Option<f64>,
+    /// How busy the job keeps it, %: its use, else SM activity, else what its power tells.
+    pub load_pct: Option<f64>,
     /// Whether its power is low enough that a busy processor core may be its waiting loop.
     pub waits: bool,
     /// The job was told apart from others on it once.
@@ -82,6 +86,7 @@ impl Gauge {
             held_mib: None,
             others_mib: None,
             use_pct: None,
+            load_pct: None,
             waits: false,
             told_apart: false,
             first_used_mib: None,
@@ -123,6 +128,13 @@ impl Gauge {
         let shared = self.others_mib.is_some_and(|mib| mib > OTHERS_MIB);
         let device = gpu.util_pct.get().filter(|_| !shared);
         self.use_pct = job_sm.or(device);
+        let alone = |pct: &f64| !shared && pct.is_finite();
+        self.load_pct = self
+            .use_pct
+            .or(gpu.sm_active_pct.get().filter(alone))
+            .or(power
+                .and_then(|share| self.load_by_power(share))
+                .filter(alone));
         self.does = if shared {
             of_share(job_sm)
         } else {
@@ -174,6 +186,12 @@ impl Gauge {
             _ => self.held,
         };
         self.others_mib = used.zip(job).map(|(used, job)| (used - job).max(0.0));
+    }
+
+    /// Between an idle context and the power of training, once the former was learnt.
+    fn load_by_power(&self, share: f64) -> Option<f64> {
+        let over = (share - self.idle) / (TRAINING - self.idle);
+        (self.powers_n >= LEARNT).then_some((over * 100.0).clamp(0.0, 100.0))
     }
 
     /// The 5th percentile of power while memory is held.

@@ -31,14 +31,18 @@ mod gauge;
 mod hardware;
 mod idle;
 mod leftovers;
+mod load;
 mod loss;
 mod memory;
+mod pace;
 mod phases;
 mod processes;
 mod rules;
+mod shares;
 mod signals;
 mod silence;
 mod stalled;
+mod starved;
 mod story;
 #[cfg(test)]
 mod tests;
@@ -47,8 +51,11 @@ mod unused;
 mod verdict;
 mod view;
 mod waiting;
+mod window;
 
-use crate::model::{Event, Exit, GpuInfo, JudgeSettings, Logged, Outcome, Rule, Sample, Verdict};
+use crate::model::{
+    Event, Exit, GpuInfo, JudgeSettings, Logged, Outcome, Rule, Sample, TimeSpent, Verdict,
+};
 
 pub use facts::JobFacts;
 pub use finding::Finding;
@@ -58,18 +65,23 @@ use finding::Book;
 use hardware::Hardware;
 use idle::Idle;
 use leftovers::Leftovers;
+use load::Load;
 use loss::Loss;
 use memory::Memory;
+use pace::Pace;
 use phases::Phases;
 use processes::Processes;
 use rules::Rules;
+use shares::Shares;
 use signals::Signals;
 use stalled::Stalled;
+use starved::Starved;
 use story::Story;
 use unexplained::Unexplained;
 use unused::Unused;
 use view::View;
 use waiting::Waiting;
+use window::Window;
 
 /// One thing that was seen.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +110,11 @@ pub struct Judge {
     unexplained: Unexplained,
     loss: Loss,
     phases: Phases,
+    window: Window,
+    starved: Starved,
+    load: Load,
+    pace: Pace,
+    shares: Shares,
     rules: Rules,
 }
 
@@ -120,6 +137,11 @@ impl Judge {
             unexplained: Unexplained::new(&book),
             loss: Loss::default(),
             phases: Phases::default(),
+            window: Window::default(),
+            starved: Starved::default(),
+            load: Load::default(),
+            pace: Pace::default(),
+            shares: Shares::default(),
             rules: Rules::new(rules),
             facts,
             book,
@@ -155,6 +177,7 @@ impl Judge {
             facts: &self.facts,
         };
         self.unused.finish(elapsed_s, &v, &mut self.book);
+        self.load.finish(&v, &mut self.book);
         // Without a known end nothing is left over from it.
         if exit.code.is_some() || exit.signal.is_some() || self.processes.main_ended_s.is_some() {
             self.leftovers.finish(elapsed_s, &v, &mut self.book);
@@ -166,6 +189,17 @@ impl Judge {
     pub fn verdict(&self, outcome: Outcome, exit: Exit) -> Verdict {
         let open = |name: &str| self.book.holds(name);
         verdict::verdict(outcome, exit, &self.story, self.book.alarms(), &open)
+    }
+
+    /// What the time of the run was spent on, so far.
+    pub fn spent(&self) -> TimeSpent {
+        let v = View {
+            s: &self.signals,
+            p: &self.processes,
+            story: &self.story,
+            facts: &self.facts,
+        };
+        self.shares.spent(&v)
     }
 
     fn event(&mut self, logged: &Logged) {
@@ -193,6 +227,7 @@ impl Judge {
             return self.unexplained.sample(sample, &mut self.book);
         }
         self.processes.sample(sample);
+        let passed_s = sample.stamp.elapsed_s - self.signals.now.elapsed_s;
         let frozen =
             Waiting::is_stopped(sample, &self.processes) || self.book.holds(waiting::WAITING);
         self.signals.sample(sample, &self.facts, frozen);
@@ -216,6 +251,15 @@ impl Judge {
         self.unused.sample(sample.progress.loss.is_some(), &v, book);
         self.loss.sample(&sample.progress, &v, book);
         self.phases.sample(&v, book);
+        let steady = self.window.push(sample, &v);
+        if steady.is_some() {
+            self.starved.sample(sample, &self.window, &v, book);
+        }
+        self.load.sample(sample, steady, &v, book);
+        self.pace.sample(sample, &v, book);
+        let written = job.write_mb_s.get().unwrap_or_default();
+        self.shares
+            .sample(passed_s.max(0.0), written, &self.phases, &v, book);
         self.rules.sample(sample, &v, book);
         if prompt_gone {
             self.story.prompt_s = None;

@@ -10,7 +10,8 @@ use super::finding::{Book, Claim, Evidence};
 use super::view::View;
 
 const STARTING: &str = "starting";
-const PREPARING: &str = "preparing";
+/// The name of the phase in which data are made ready.
+pub const PREPARING: &str = "preparing";
 const CHECKPOINTING: &str = "checkpointing";
 const EVALUATING: &str = "evaluating";
 const INVISIBLE: &str = "no-visible-progress";
@@ -43,6 +44,11 @@ pub struct Phases {
 }
 
 impl Phases {
+    /// What the job does now, before it trains.
+    pub fn before(&self) -> Option<&'static str> {
+        self.before.map(|phase| phase.name)
+    }
+
     /// Takes in one sample.
     pub fn sample(&mut self, v: &View<'_>, book: &mut Book) {
         self.before_training(v, book);

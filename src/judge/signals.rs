@@ -66,6 +66,8 @@ pub struct Signals {
     pub progressed: Moment,
     /// Gaps between advances.
     pub steps: Silence,
+    /// Own seconds between this advance and the one before, if this sample advanced.
+    pub gap: Option<f64>,
     /// Whether this sample advanced.
     pub advanced: bool,
     /// Whether the job is active now.
@@ -294,10 +296,12 @@ impl Signals {
         self.epoch = progress.epoch;
         let seen = self.advances.look(progress, self.now.own_s);
         self.advanced = seen != Seen::Same;
+        let gap = self.now.own_s - self.progressed.own_s;
+        self.gap = (seen == Seen::Advance).then_some(gap);
         match seen {
             Seen::Same => return,
             Seen::First => self.steps.begin(self.now.own_s),
-            Seen::Advance => self.steps.push(self.now.own_s - self.progressed.own_s),
+            Seen::Advance => self.steps.push(gap),
         }
         let busy = f64::from(u8::from(self.quiet() <= 5.0 * self.interval_s));
         let share = self.busy_share.get_or_insert(busy);

@@ -72,6 +72,11 @@ impl Silence {
         self.longest
     }
 
+    /// The median gap as it was last computed, 0 before there is one.
+    pub fn typical(&self) -> f64 {
+        self.median
+    }
+
     /// How many gaps were seen.
     pub fn gaps(&self) -> u64 {
         self.gaps

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Exit, GateVerdict, GpuInfo, RunState, Verdict};
+use super::{Exit, GateVerdict, GpuInfo, RunState, TimeSpent, Verdict};
 
 /// One environment variable that we set, and why.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,6 +99,9 @@ pub struct Summary {
     /// Percent of the whole run.
     #[serde(default, with = "super::number")]
     pub overall_pct: Option<f64>,
+    /// What the time was spent on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<TimeSpent>,
 }
 
 /// Where a record comes from, if it is no run's.

@@ -93,6 +93,7 @@ impl SummaryBuilder {
             step: progress.step,
             steps: progress.steps,
             overall_pct: round(progress.overall_pct, 1),
+            time: None,
         }
     }
 

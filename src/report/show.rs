@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::summary::{finding_words, readings};
-use super::text::{clean, command, exit, list, pad, progress, standing, when};
+use super::text::{clean, command, exit, list, pad, progress, spent, standing, when};
 use crate::model::units::{mib_text, seconds_text};
 use crate::model::{GpuInfo, RunRecord};
 use crate::record::FindingRecord;
@@ -62,6 +62,7 @@ pub fn show(record: &RunRecord, findings: &[FindingRecord], dir: &str) -> String
         sheet.line("gates", &super::gates::words(gate).unwrap_or_else(passed));
     }
     sheet.maybe("progress", progress(&record.summary));
+    sheet.maybe("time", record.summary.time.as_ref().and_then(spent));
     for gpu in &record.gpus {
         sheet.line("gpu", &gpu_words(gpu));
     }

@@ -8,7 +8,7 @@
 use nix::sys::signal::Signal;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::model::{Exit, Outcome, RunState, Summary};
+use crate::model::{Exit, Outcome, RunState, Summary, TimeSpent};
 
 /// The text with every control character replaced by `?`: C0 (with newlines and tabs), DEL,
 /// C1, line separators, and the marks that reorder what is written around them.
@@ -134,6 +134,20 @@ pub fn progress(summary: &Summary) -> Option<String> {
         of("step", whole(summary.step), whole(summary.steps)),
         summary.overall_pct.map(|pct| format!("{} %", short(pct))),
     ])
+}
+
+/// What the time was spent on: `82 % training, 11 % evaluating, 7 % starting`, the largest part
+/// first, those under half a percent left out; `None` where nothing was watched.
+pub fn spent(time: &TimeSpent) -> Option<String> {
+    let total = time.total_s();
+    let mut parts = time.parts();
+    parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let words: Vec<String> = parts
+        .iter()
+        .filter(|(_, s)| total > 0.0 && s / total >= 0.005)
+        .map(|(name, s)| format!("{:.0} % {name}", 100.0 * s / total))
+        .collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 /// The text with something before and after it; nothing where there is none.

@@ -43,6 +43,8 @@ impl Scribe {
         let duration = Some(last.ended.elapsed_s);
         let was_judged = self.judge.is_some();
         self.record.summary = self.summary.finish(duration, &last.progress);
+        let judge = self.judge.as_ref();
+        self.record.summary.time = judge.and_then(|judge| caught(|| judge.spent()).ok());
         self.check_gates(was_judged, &last.leftovers);
         self.record.ended = Some(last.ended.time);
         self.record.state = last.end.state;

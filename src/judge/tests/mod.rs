@@ -4,4 +4,5 @@ mod arbitrary;
 mod others;
 mod patrol;
 mod run;
+mod slow;
 mod stalls;

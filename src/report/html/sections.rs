@@ -13,7 +13,9 @@ use super::writer::Html;
 use crate::model::units::{mib_text, seconds_text};
 use crate::model::{GpuInfo, Outcome, RunRecord, Severity};
 use crate::record::FindingRecord;
-use crate::report::text::{command as words, energy, exit, list, progress, short, standing, when};
+use crate::report::text::{
+    command as words, energy, exit, list, progress, short, spent, standing, when,
+};
 
 /// Whether a finding is an alarm of its own.
 pub fn is_alarm(finding: &FindingRecord) -> bool {
@@ -79,6 +81,9 @@ pub fn numbers(html: &mut Html, page: &Page<'_>) {
     let mut facts = vec![("Duration", summary.duration_s.map(seconds_text))];
     if let Some(text) = progress(summary) {
         facts.push(("Progress", Some(text)));
+    }
+    if let Some(text) = summary.time.as_ref().and_then(spent) {
+        facts.push(("Time", Some(text)));
     }
     if !page.record.gpus.is_empty() {
         let percent = |x: Option<f64>| x.map(|x| format!("{} %", short(x)));
