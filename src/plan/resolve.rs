@@ -150,6 +150,7 @@ pub fn settings(layers: Vec<Node>, name: &str, flags: &Flags) -> Result<Resolved
         unheeded,
     };
     judge(&mut resolved.judge, flags);
+    deadline(&mut resolved.judge, resolved.end.time_limit);
     tell(&mut resolved.tell, flags);
     Ok(resolved)
 }
@@ -247,6 +248,15 @@ fn judge(settings: &mut JudgeSettings, flags: &Flags) {
     if idle.below.is_some() || idle.lasting.is_some() {
         idle.below = idle.below.or(Some(IDLE_BELOW));
         idle.lasting = idle.lasting.or(Some(IDLE_FOR));
+    }
+}
+
+/// A run that will be ended by its time limit is behind when it won't be done by then.
+fn deadline(settings: &mut JudgeSettings, limit: Option<Duration>) {
+    let Some(limit) = limit else { return };
+    let behind = settings.0.entry("behind".to_owned()).or_default();
+    if behind.after == Limit::Auto {
+        behind.after = Limit::After(limit);
     }
 }
 

@@ -125,6 +125,23 @@ fn what_does_nothing_is_named() {
 }
 
 #[test]
+fn a_time_limit_is_a_deadline_unless_another_is_given() {
+    let after = |layers: &[&str], limit| {
+        let flags = Flags {
+            time_limit: limit,
+            ..Flags::default()
+        };
+        resolve(layers, &flags).judge.of("behind").after
+    };
+    let hour = Duration::from_secs(3600);
+    assert_eq!(after(&[], None), Limit::Auto);
+    assert_eq!(after(&[], Some(hour)), Limit::After(hour));
+    assert_eq!(after(&["end: {time_limit: 1h}"], None), Limit::After(hour));
+    let given = "judge: {behind: {after: 30m}}";
+    assert_eq!(after(&[given], Some(hour)), Limit::After(hour / 2));
+}
+
+#[test]
 fn how_a_run_may_end_is_settled_key_by_key() {
     let seconds = |s| Some(Duration::from_secs(s));
     let plain = resolve(&[], &Flags::default()).end;
