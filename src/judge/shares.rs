@@ -4,6 +4,8 @@
 //! training, evaluating, saving or a stall: a long one is judged when it is over, as a whole.
 //! Claims nothing.
 
+use serde_json::Value;
+
 use crate::model::TimeSpent;
 
 use super::finding::Book;
@@ -38,6 +40,7 @@ pub struct Shares {
     spent: TimeSpent,
     gap: Gap,
     stalled: bool,
+    starved: bool,
 }
 
 impl Shares {
@@ -82,6 +85,21 @@ impl Shares {
             gap.starved += passed_s * idle.clamp(0.0, 1.0);
         }
         self.stalled |= book.holds(STALLED);
+        self.was_starved(v, book);
+    }
+
+    /// Data were waited for before it was said.
+    fn was_starved(&mut self, v: &View<'_>, book: &Book) {
+        let open = book.open(STARVED);
+        if let Some(found) = open.filter(|_| !self.starved) {
+            let load = found.evidence.get("gpu_util_pct").and_then(Value::as_f64);
+            let since_s = v.s.now.elapsed_s - found.since_s;
+            let waited = since_s * (1.0 - load.unwrap_or(100.0) / 100.0);
+            let waited = waited.clamp(0.0, self.spent.training_s);
+            self.spent.training_s -= waited;
+            self.spent.waiting_for_data_s += waited;
+        }
+        self.starved = open.is_some();
     }
 
     /// What was spent so far.

@@ -204,8 +204,11 @@ fn advice(cause: &str, framework: Option<&str>) -> String {
         (_, Some("tensorflow")) => {
             "The input pipeline's processors are too slow: `map(..., num_parallel_calls=tf.data.AUTOTUNE)`, `.cache()` before what is random, `.prefetch(tf.data.AUTOTUNE)` at the end; or give the job more cores."
         }
-        _ => {
+        (_, Some("pytorch")) => {
             "The loader's workers are too slow: more `num_workers` and cores, cheaper or GPU augmentation (kornia, DALI), or data that is decoded once and kept."
+        }
+        _ => {
+            "The loader's workers are too slow: more of them (num_workers of a DataLoader, num_parallel_calls of tf.data) on more cores, reading ahead (prefetch), or data that is decoded once and kept (cache)."
         }
     };
     format!("{cure} {}", confirm(framework))
@@ -220,8 +223,11 @@ fn confirm(framework: Option<&str>) -> &'static str {
         Some("jax") => {
             "To confirm: `with jax.profiler.trace('/tmp/trace'):` around ten steps after the 50th."
         }
-        _ => {
+        Some("pytorch") => {
             "To confirm: torch.profiler.profile(schedule=torch.profiler.schedule(wait=50, warmup=2, active=5)), with prof.step() after each batch."
+        }
+        _ => {
+            "To confirm: the framework's profiler (torch.profiler, profile_batch of TensorBoard's callback, jax.profiler) over ten steps after the 50th."
         }
     }
 }
