@@ -54,8 +54,11 @@ pub struct SettingArgs {
     #[arg(long, value_name = "FILE|DIR", help_heading = "Watching")]
     follow: Vec<PathBuf>,
 
-    /// Send alarms and the run's end there: a webhook's address, `env:NAME` or
-    /// `file:PATH` (repeatable). Slack's and Feishu's are known by their host
+    /// Send alarms and the run's end there: an address, `env:NAME` or `file:PATH` where one is
+    /// kept (repeatable). Services are known by their host, or by a short form: `slack://`,
+    /// `discord://`, `teams://`, `feishu://`, `lark://`, `dingtalk://`, `wecom://`,
+    /// `telegram://TOKEN@CHAT`, `ntfy://TOPIC`, `alertmanager://HOST:9093`, `heartbeat://`,
+    /// `mailto:me@example.com` (by the server in `GPUWATCH_SMTP`)
     #[arg(long, value_name = "URL", value_parser = channel_for, value_delimiter = ' ', env = "GPUWATCH_NOTIFY", hide_env_values = true, help_heading = "Telling")]
     notify: Vec<Channel>,
 

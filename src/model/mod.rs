@@ -10,6 +10,7 @@ mod end;
 mod event;
 mod gate;
 mod inventory;
+pub mod known;
 mod listen;
 mod mark;
 mod mem_limit;

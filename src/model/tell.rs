@@ -107,6 +107,61 @@ pub enum Channel {
         /// The bot's signing secret, if it has one.
         secret: Option<SecretRef>,
     },
+    /// A webhook of a channel of Discord.
+    Discord {
+        /// `https://discord.com/api/webhooks/...`
+        url: SecretRef,
+    },
+    /// A workflow of Microsoft Teams.
+    Teams {
+        /// What the workflow "when a webhook request is received" shows.
+        url: SecretRef,
+    },
+    /// A custom robot of DingTalk.
+    DingTalk {
+        /// `https://oapi.dingtalk.com/robot/send?access_token=...`
+        url: SecretRef,
+        /// The robot's signing secret, if it has one.
+        secret: Option<SecretRef>,
+    },
+    /// A group robot of WeCom.
+    WeCom {
+        /// `https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key=...`
+        url: SecretRef,
+    },
+    /// A bot of Telegram.
+    Telegram {
+        /// `https://api.telegram.org`, or a server of one's own.
+        server: SecretRef,
+        /// The bot's token.
+        token: SecretRef,
+        /// The chat that it writes to: a number, or `@channel`.
+        chat: String,
+    },
+    /// A topic of ntfy.
+    Ntfy {
+        /// `https://ntfy.sh/TOPIC`
+        url: SecretRef,
+        /// An access token, if the topic needs one.
+        token: Option<SecretRef>,
+    },
+    /// Prometheus' Alertmanager.
+    Alertmanager {
+        /// Its root, such as `http://alertmanager:9093`.
+        url: SecretRef,
+        /// More headers, such as one that lets us in.
+        headers: BTreeMap<String, SecretRef>,
+    },
+    /// A dead man's switch after healthchecks.io: it hears of progress, and misses it.
+    Heartbeat {
+        /// `https://hc-ping.com/UUID`
+        url: SecretRef,
+    },
+    /// One of these, known by its address when that is read.
+    Known {
+        /// The address.
+        url: SecretRef,
+    },
     /// Electronic mail.
     Email {
         /// `smtps://user:password@host:465`, `smtp://host:587` (STARTTLS).
@@ -145,6 +200,15 @@ impl Channel {
             Self::Webhook(_) => "webhook",
             Self::Slack { .. } => "slack",
             Self::Feishu { .. } => "feishu",
+            Self::Discord { .. } => "discord",
+            Self::Teams { .. } => "teams",
+            Self::DingTalk { .. } => "dingtalk",
+            Self::WeCom { .. } => "wecom",
+            Self::Telegram { .. } => "telegram",
+            Self::Ntfy { .. } => "ntfy",
+            Self::Alertmanager { .. } => "alertmanager",
+            Self::Heartbeat { .. } => "heartbeat",
+            Self::Known { .. } => "known by its address",
             Self::Email { .. } => "email",
             Self::Desktop => "desktop",
             Self::Command { .. } => "command",

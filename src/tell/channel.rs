@@ -6,21 +6,31 @@
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::sync::Arc;
+use std::time::Duration;
 
 use thiserror::Error;
 
 use crate::model::{Channel, Programs, Switch, TellSettings};
 
+use super::alertmanager::Alertmanager;
+use super::dingtalk::DingTalk;
+use super::discord::Discord;
 use super::email::Email;
 use super::failure::Failure;
 use super::feishu::Feishu;
+use super::heartbeat::Heartbeat;
 use super::http::Http;
 use super::letter::Letter;
+use super::ntfy::Ntfy;
 use super::policy::{DESKTOP, Routes};
+use super::service::Service;
 use super::slack::Slack;
+use super::teams::Teams;
+use super::telegram::Telegram;
 use super::webhook::Webhook;
+use super::wecom::WeCom;
 use super::words::Tongue;
-use super::{command, desktop};
+use super::{command, desktop, secrets};
 
 /// A channel that can't be used: one sentence without secrets.
 #[derive(Debug, Error)]
@@ -35,12 +45,8 @@ pub struct ChannelError {
 /// One way to send.
 #[derive(Debug)]
 pub enum Means {
-    /// A generic webhook.
-    Webhook(Box<Webhook>),
-    /// Slack.
-    Slack(Slack),
-    /// Feishu or Lark.
-    Feishu(Feishu),
+    /// A service that takes a POST.
+    Service(Box<dyn Service>),
     /// Mail.
     Email(Box<Email>),
     /// The desktop.
@@ -68,7 +74,13 @@ impl Channels {
     ///
     /// # Errors
     /// The first channel that can't be used.
-    pub fn open(settings: TellSettings) -> Result<Self, ChannelError> {
+    pub fn open(mut settings: TellSettings) -> Result<Self, ChannelError> {
+        for (name, channel) in &mut settings.channels {
+            recognise(channel).map_err(|why| ChannelError {
+                name: name.clone(),
+                why,
+            })?;
+        }
         let mut means = BTreeMap::new();
         for (name, channel) in &settings.channels {
             let made = Means::new(channel).map_err(|why| ChannelError {
@@ -106,28 +118,37 @@ impl Channels {
 impl Means {
     fn new(channel: &Channel) -> Result<Self, String> {
         Ok(match channel {
-            Channel::Webhook(settings) => Self::Webhook(Box::new(Webhook::new(settings)?)),
-            Channel::Slack { url } => Self::Slack(Slack::new(url)?),
-            Channel::Feishu { url, secret } => Self::Feishu(Feishu::new(url, secret.as_ref())?),
             Channel::Email { url, from, to } => Self::Email(Box::new(Email::new(url, from, to)?)),
             Channel::Desktop => Self::Desktop,
             Channel::Command { argv } if argv.is_empty() => {
                 return Err("it has no program to run".to_owned());
             }
             Channel::Command { argv } => Self::Command(argv.clone()),
+            other => Self::Service(service(other)?),
         })
     }
 
     /// What kind it is, as a profile calls it.
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::Webhook(_) => "webhook",
-            Self::Slack(_) => "slack",
-            Self::Feishu(_) => "feishu",
+            Self::Service(service) => service.kind(),
             Self::Email(_) => "email",
             Self::Desktop => "desktop",
             Self::Command(_) => "command",
         }
+    }
+
+    /// What holds has to be said again so often, or it counts as over.
+    pub fn again(&self) -> Option<Duration> {
+        match self {
+            Self::Service(service) => service.again(),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a dead man's switch: what it misses isn't worth sending later.
+    pub fn is_fleeting(&self) -> bool {
+        matches!(self, Self::Service(service) if service.is_fleeting())
     }
 
     /// Sends one message, once.
@@ -141,12 +162,44 @@ impl Means {
         letter: &Letter,
     ) -> Result<(), Failure> {
         match self {
-            Self::Webhook(webhook) => webhook.send(http, letter).await,
-            Self::Slack(slack) => slack.send(http, letter).await,
-            Self::Feishu(feishu) => feishu.send(http, letter).await,
+            Self::Service(service) => super::service::send(service.as_ref(), http, letter).await,
             Self::Email(email) => email.send(letter).await,
             Self::Desktop => desktop::send(letter).await,
             Self::Command(argv) => command::send(argv, Arc::clone(programs), letter).await,
         }
     }
+}
+
+/// What is to be known by its address is read, and becomes what it is.
+fn recognise(channel: &mut Channel) -> Result<(), String> {
+    if let Channel::Known { url } = channel {
+        let text = secrets::read(url).map_err(|e| e.to_string())?;
+        let known = Channel::known(text.expose());
+        *channel = known.ok_or("what is kept there is no address of a channel")?;
+    }
+    Ok(())
+}
+
+fn service(channel: &Channel) -> Result<Box<dyn Service>, String> {
+    Ok(match channel {
+        Channel::Webhook(settings) => Box::new(Webhook::new(settings)?),
+        Channel::Slack { url } => Box::new(Slack::new(url)?),
+        Channel::Discord { url } => Box::new(Discord::new(url)?),
+        Channel::Teams { url } => Box::new(Teams::new(url)?),
+        Channel::Feishu { url, secret } => Box::new(Feishu::new(url, secret.as_ref())?),
+        Channel::DingTalk { url, secret } => Box::new(DingTalk::new(url, secret.as_ref())?),
+        Channel::WeCom { url } => Box::new(WeCom::new(url)?),
+        Channel::Telegram {
+            server,
+            token,
+            chat,
+        } => Box::new(Telegram::new(server, token, chat)?),
+        Channel::Ntfy { url, token } => Box::new(Ntfy::new(url, token.as_ref())?),
+        Channel::Alertmanager { url, headers } => Box::new(Alertmanager::new(url, headers)?),
+        Channel::Heartbeat { url } => Box::new(Heartbeat::new(url)?),
+        Channel::Known { .. }
+        | Channel::Email { .. }
+        | Channel::Desktop
+        | Channel::Command { .. } => return Err("it is no service".to_owned()),
+    })
 }

@@ -8,12 +8,14 @@ pub enum Budget {
     Bytes(usize),
     /// Characters (Unicode scalar values).
     Chars(usize),
+    /// Units of UTF-16, of which an emoji has two.
+    Utf16(usize),
 }
 
 impl Budget {
     fn limit(self) -> usize {
         match self {
-            Self::Bytes(n) | Self::Chars(n) => n,
+            Self::Bytes(n) | Self::Chars(n) | Self::Utf16(n) => n,
         }
     }
 
@@ -21,6 +23,7 @@ impl Budget {
         match self {
             Self::Bytes(_) => text.len(),
             Self::Chars(_) => text.chars().count(),
+            Self::Utf16(_) => text.encode_utf16().count(),
         }
     }
 
@@ -32,6 +35,7 @@ impl Budget {
                 .find(|at| text.is_char_boundary(*at))
                 .unwrap_or(0),
             Self::Chars(_) => place(text, size),
+            Self::Utf16(_) => units(text, size),
         };
         text.get(..end).unwrap_or_default()
     }
@@ -43,6 +47,7 @@ impl Budget {
                 .find(|at| text.is_char_boundary(*at))
                 .unwrap_or(text.len()),
             Self::Chars(_) => place(text, text.chars().count().saturating_sub(size)),
+            Self::Utf16(_) => text.len() - units_back(text, size),
         };
         text.get(start..).unwrap_or_default()
     }
@@ -53,6 +58,27 @@ fn place(text: &str, number: usize) -> usize {
     text.char_indices()
         .nth(number)
         .map_or(text.len(), |(at, _)| at)
+}
+
+/// Where so many units of UTF-16 end, or one less.
+fn units(text: &str, most: usize) -> usize {
+    bytes_within(text.chars(), most)
+}
+
+/// How many bytes so many units of UTF-16 have at its end.
+fn units_back(text: &str, most: usize) -> usize {
+    bytes_within(text.chars().rev(), most)
+}
+
+fn bytes_within(chars: impl Iterator<Item = char>, most: usize) -> usize {
+    let mut units = 0;
+    chars
+        .take_while(|c| {
+            units += c.len_utf16();
+            units <= most
+        })
+        .map(char::len_utf8)
+        .sum()
 }
 
 /// Stands for what is missing.
@@ -137,9 +163,13 @@ mod tests {
         fn a_cut_text_is_within_its_budget(
             text in "(\\PC|\n|🧑‍🚀|训){0,200}",
             limit in 0_usize..300,
-            bytes: bool,
+            kind in 0_u8..3,
         ) {
-            let budget = if bytes { Budget::Bytes(limit) } else { Budget::Chars(limit) };
+            let budget = match kind {
+                0 => Budget::Bytes(limit),
+                1 => Budget::Chars(limit),
+                _ => Budget::Utf16(limit),
+            };
             let kept = cut(&text, budget);
             prop_assert!(budget.size(&kept) <= limit);
             if budget.size(&text) <= limit {

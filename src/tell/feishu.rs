@@ -2,7 +2,7 @@
 //!
 //! Owns what its answers mean: a message can be refused with HTTP 200.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,33 +12,42 @@ use crate::model::{Hidden, SecretRef};
 
 use super::cut::Budget;
 use super::failure::Failure;
-use super::http::{Address, Http, Post};
+use super::http::{Address, Post};
 use super::letter::Letter;
 use super::secrets;
+use super::service::{Refusal, SOON, Service, by_code, unix};
 use super::webhook::hmac_sha256;
 
 /// Feishu takes 20 kB; JSON may need two bytes for one of ours.
 const MOST: Budget = Budget::Bytes(9000);
 
 /// Codes of refusals, what they mean, and whether the message may pass later.
-const REFUSALS: [(i64, &str, bool); 5] = [
-    (9499, "too many messages, or a malformed one", true),
-    (11232, "too many messages", true),
-    (
-        19021,
-        "the signature doesn't match: check its secret and this machine's clock",
-        false,
-    ),
-    (
-        19022,
-        "this machine's address is not on the bot's list",
-        false,
-    ),
-    (
-        19024,
-        "the bot wants a keyword that the message doesn't have: add 'gpuwatch' to its keywords",
-        false,
-    ),
+const REFUSALS: [Refusal; 5] = [
+    Refusal {
+        code: 9499,
+        means: "too many messages, or a malformed one",
+        later: SOON,
+    },
+    Refusal {
+        code: 11232,
+        means: "too many messages",
+        later: SOON,
+    },
+    Refusal {
+        code: 19021,
+        means: "the signature doesn't match: check its secret and this machine's clock",
+        later: None,
+    },
+    Refusal {
+        code: 19022,
+        means: "this machine's address is not on the bot's list",
+        later: None,
+    },
+    Refusal {
+        code: 19024,
+        means: "the bot wants a keyword that the message doesn't have: add 'gpuwatch' to its keywords",
+        later: None,
+    },
 ];
 
 /// One bot.
@@ -61,17 +70,6 @@ impl Feishu {
         })
     }
 
-    /// Sends one message.
-    ///
-    /// # Errors
-    /// It did not arrive.
-    pub async fn send(&self, http: &Http, letter: &Letter) -> Result<(), Failure> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let post = Post::json(&self.document(letter, now.map_or(0, |d| d.as_secs())));
-        let answer = http.post(&self.address, &post).await?;
-        judge(&answer)
-    }
-
     fn document(&self, letter: &Letter, now_s: u64) -> Value {
         // The bot's keyword may be our name; a tag would call people.
         let text = format!("[gpuwatch] {}", letter.text(MOST)).replace("<at", "< at");
@@ -87,26 +85,19 @@ impl Feishu {
     }
 }
 
-/// `{"code": 0}`, or `{"StatusCode": 0}` as older bots say.
-fn judge(answer: &[u8]) -> Result<(), Failure> {
-    let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
-    let code = ["code", "StatusCode"]
-        .iter()
-        .find_map(|key| answer.get(key)?.as_i64());
-    match code {
-        Some(0) => Ok(()),
-        None => Err(Failure::never(
-            "it did not answer as a bot of Feishu does: check its address",
-        )),
-        Some(code) => match REFUSALS.iter().find(|(refusal, ..)| *refusal == code) {
-            Some((_, what, true)) => Err(Failure::later(format!(
-                "Feishu refused with code {code}: {what}"
-            ))),
-            Some((_, what, false)) => Err(Failure::never(format!(
-                "Feishu refused with code {code}: {what}"
-            ))),
-            None => Err(Failure::never(format!("Feishu refused with code {code}"))),
-        },
+impl Service for Feishu {
+    fn kind(&self) -> &'static str {
+        "feishu"
+    }
+
+    fn request(&self, letter: &Letter, now: SystemTime) -> Result<(Address, Post), Failure> {
+        let document = self.document(letter, unix(now).as_secs());
+        Ok((self.address.clone(), Post::json(&document)))
+    }
+
+    /// `{"code": 0}`, or `{"StatusCode": 0}` as older bots say.
+    fn accepted(&self, answer: &[u8]) -> Result<(), Failure> {
+        by_code("Feishu", answer, &["code", "StatusCode"], &REFUSALS)
     }
 }
 
@@ -114,33 +105,40 @@ fn judge(answer: &[u8]) -> Result<(), Failure> {
 mod tests {
     use super::*;
 
+    fn bot() -> Feishu {
+        Feishu::new(
+            &SecretRef::parse("https://open.feishu.cn/open-apis/bot/v2/hook/t0ken"),
+            Some(&SecretRef::parse("s3cret")),
+        )
+        .unwrap()
+    }
+
     #[test]
     fn a_refusal_comes_with_200() {
+        let judge = |answer: &[u8]| bot().accepted(answer);
         assert_eq!(judge(br#"{"code":0,"msg":"success"}"#), Ok(()));
         assert_eq!(judge(br#"{"StatusCode":0}"#), Ok(()));
         let said = judge(br#"{"code":19021,"msg":"echo t0ken"}"#).unwrap_err();
         assert!(said.why.contains("signature") && !said.why.contains("t0ken"));
         assert!(judge(b"<html>").is_err());
         let busy = judge(br#"{"code":11232}"#).unwrap_err();
-        assert_eq!(busy, Failure::later(busy.why.clone()));
+        assert!(matches!(
+            busy.next,
+            super::super::failure::Next::Later(Some(_))
+        ));
     }
 
     #[test]
     fn the_signature_is_the_services_own() {
         // As the service's documentation computes it in Python:
         // base64(hmac.new("1599360473\ns3cret".encode(), digestmod=sha256).digest())
-        let bot = Feishu::new(
-            &SecretRef::parse("https://open.feishu.cn/open-apis/bot/v2/hook/t0ken"),
-            Some(&SecretRef::parse("s3cret")),
-        )
-        .unwrap();
-        let document = bot.document(&Letter::sample(), 1_599_360_473);
+        let document = bot().document(&Letter::sample(), 1_599_360_473);
         assert_eq!(document["timestamp"], "1599360473");
         assert_eq!(
             document["sign"],
             "QQHOl6fWr0/7EF26jw8goDL6Cc0vHLHZYLDituMJB4s="
         );
-        assert!(!format!("{bot:?}{document}").contains("s3cret"));
-        assert!(!format!("{bot:?}").contains("t0ken"));
+        assert!(!format!("{:?}{document}", bot()).contains("s3cret"));
+        assert!(!format!("{:?}", bot()).contains("t0ken"));
     }
 }

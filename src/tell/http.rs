@@ -1,11 +1,10 @@
 //! HTTP as hooks need it: one POST, bounded, that tells whether trying again makes sense.
 //!
-//! Owns addresses (which are secrets), timeouts, redirects, and what answers mean. An error never
+//! Owns timeouts, redirects, and what answers mean. An error never
 //! holds more of an address than its scheme and host, and nothing of what the server said: it
 //! could repeat what it was sent.
 
 use std::cell::OnceCell;
-use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
@@ -14,6 +13,7 @@ use reqwest::{Client, Response, StatusCode, Url};
 
 use crate::model::Hidden;
 
+pub use super::address::{Address, is_loopback};
 use super::failure::Failure;
 
 /// Time for a connection.
@@ -26,57 +26,6 @@ const ANSWER: usize = 64 * 1024;
 const HOPS: usize = 3;
 /// Nobody is believed who says "come back later than this".
 pub const LONGEST_WAIT: Duration = Duration::from_secs(3600);
-
-/// An address. Shown as `https://host/***`.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Address(Url);
-
-impl Address {
-    /// Reads one.
-    ///
-    /// # Errors
-    /// It isn't an address that begins with `http://` or `https://`, without repeating it.
-    pub fn parse(text: &Hidden) -> Result<Self, &'static str> {
-        const WRONG: &str = "its url is not an address that begins with http:// or https://";
-        let url = Url::parse(text.expose()).map_err(|_| WRONG)?;
-        match url.scheme() {
-            "http" | "https" if url.has_host() => Ok(Self(url)),
-            _ => Err(WRONG),
-        }
-    }
-
-    /// Whether it is on this machine: no proxy has to do with it.
-    fn is_loopback(&self) -> bool {
-        is_loopback(&self.0)
-    }
-
-    fn origin_differs(&self, other: &Self) -> bool {
-        self.0.origin() != other.0.origin()
-    }
-}
-
-/// Whether an address is on this machine.
-pub fn is_loopback(url: &Url) -> bool {
-    let Some(host) = url.host_str() else {
-        return false;
-    };
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let ip: Result<std::net::IpAddr, _> = host.parse();
-    host.eq_ignore_ascii_case("localhost") || ip.is_ok_and(|ip| ip.is_loopback())
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let host = self.0.host_str().unwrap_or_default();
-        write!(f, "{}://{host}/***", self.0.scheme())
-    }
-}
-
-impl fmt::Debug for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
 
 /// What is posted.
 #[derive(Debug)]
@@ -103,6 +52,17 @@ impl Post {
     }
 }
 
+/// What was answered.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// The beginning of its body.
+    pub body: Vec<u8>,
+}
+
 /// Clients, made when they are first needed.
 #[derive(Debug, Default)]
 pub struct Http {
@@ -111,16 +71,18 @@ pub struct Http {
 }
 
 impl Http {
-    /// Posts, and returns the body of a good answer.
+    /// Posts, and returns what is answered, whatever it is.
     ///
     /// # Errors
-    /// Why it didn't arrive, and whether trying again makes sense.
-    pub async fn post(&self, address: &Address, post: &Post) -> Result<Vec<u8>, Failure> {
+    /// Why there is no answer, and whether trying again makes sense.
+    pub async fn post(&self, address: &Address, post: &Post) -> Result<Answer, Failure> {
         let exchange = async {
             let response = self.follow(address, post).await?;
-            let (status, headers) = (response.status(), response.headers().clone());
-            let body = head_of(response).await;
-            judge(address, status, &headers).map(|()| body)
+            Ok(Answer {
+                status: response.status(),
+                headers: response.headers().clone(),
+                body: head_of(response).await,
+            })
         };
         match tokio::time::timeout(WHOLE, exchange).await {
             Ok(result) => result,
@@ -149,11 +111,11 @@ impl Http {
                 .headers()
                 .get(LOCATION)
                 .and_then(|to| to.to_str().ok())
-                .and_then(|to| at.0.join(to).ok())
+                .and_then(|to| at.url().join(to).ok())
                 .filter(|to| matches!(to.scheme(), "http" | "https") && to.has_host());
-            let downgrade = |to: &Url| at.0.scheme() == "https" && to.scheme() == "http";
+            let downgrade = |to: &Url| !at.is_plain() && to.scheme() == "http";
             match next {
-                Some(to) if hops <= HOPS && !downgrade(&to) => at = Address(to),
+                Some(to) if hops <= HOPS && !downgrade(&to) => at = Address::at(to),
                 _ => {
                     return Err(Failure::never(format!(
                         "{address} redirects to nowhere that can be used: correct the address"
@@ -173,7 +135,7 @@ impl Http {
             }
         }
         client
-            .post(at.0.clone())
+            .post(at.url().clone())
             .headers(headers)
             .body(post.body.clone())
             .send()
@@ -187,7 +149,7 @@ impl Http {
         } else {
             (&self.outside, false)
         };
-        cell.get_or_init(|| build(direct, at.0.scheme() == "http"))
+        cell.get_or_init(|| build(direct, at.is_plain()))
             .as_ref()
             .map_err(Clone::clone)
     }
@@ -240,7 +202,11 @@ async fn head_of(mut response: Response) -> Vec<u8> {
 }
 
 /// What a status means.
-fn judge(address: &Address, status: StatusCode, headers: &HeaderMap) -> Result<(), Failure> {
+///
+/// # Errors
+/// It isn't a good one; whether trying again makes sense, and not before when.
+pub fn judge(address: &Address, answer: &Answer) -> Result<(), Failure> {
+    let (status, headers) = (answer.status, &answer.headers);
     if status.is_success() {
         return Ok(());
     }
@@ -354,44 +320,6 @@ pub fn header(name: &str, value: &Hidden) -> Result<(HeaderName, HeaderValue), S
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn address(text: &str) -> Address {
-        Address::parse(&Hidden::new(text)).unwrap()
-    }
-
-    #[test]
-    fn an_address_is_a_secret() {
-        let secret = address("https://user:pw@hooks.example.org:8443/services/T0/t0ken?key=k");
-        for shown in [format!("{secret}"), format!("{secret:?}")] {
-            assert_eq!(shown, "https://hooks.example.org/***");
-        }
-        for wrong in [
-            "",
-            "t0ken",
-            "ftp://t0ken",
-            "https://",
-            "http:t0ken@",
-            "mailto:t0ken",
-        ] {
-            if let Err(said) = Address::parse(&Hidden::new(wrong)) {
-                assert!(!said.contains("t0ken"));
-            } else {
-                assert!(wrong.starts_with("http:"), "{wrong}");
-            }
-        }
-    }
-
-    #[test]
-    fn loopback_is_here() {
-        for here in [
-            "http://localhost:1/",
-            "http://127.0.0.9/x",
-            "http://[::1]:80/",
-        ] {
-            assert!(address(here).is_loopback(), "{here}");
-        }
-        assert!(!address("http://127.example.org/").is_loopback());
-    }
 
     #[test]
     fn waiting_times_are_believed_within_reason() {

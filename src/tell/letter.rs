@@ -58,6 +58,19 @@ impl Letter {
         Self::new(alert, run, Tongue::English)
     }
 
+    /// Whether it tells how the run ended.
+    pub fn is_end(&self) -> bool {
+        matches!(self.alert.about, About::Finished(_))
+    }
+
+    /// The same, as something that is over.
+    #[must_use]
+    pub fn over(&self) -> Self {
+        let mut over = self.clone();
+        over.alert.state = State::Cleared;
+        over
+    }
+
     /// One line.
     pub fn title(&self) -> String {
         text::title(&self.alert, &self.run, self.tongue)

@@ -21,28 +21,39 @@
 //! 4. At the end, after the judge's last word: `Happening::Ended`, then [`Teller::finish`] with
 //!    what is left of the 5 s that the end may take. [`Told::problem`] is the summary's sentence.
 
+mod address;
 mod alert;
+mod alertmanager;
 mod channel;
 mod command;
 mod cut;
 mod desktop;
+mod dingtalk;
+mod discord;
 mod email;
 mod errand;
 mod failure;
 mod feishu;
+mod firing;
 mod folder;
+mod heartbeat;
 mod http;
 mod letter;
+mod ntfy;
 mod outbox;
 mod payload;
 pub mod policy;
 mod ranks;
 mod secrets;
+mod service;
 mod slack;
 mod speaker;
+mod teams;
+mod telegram;
 mod teller;
 mod text;
 mod webhook;
+mod wecom;
 mod words;
 mod worker;
 

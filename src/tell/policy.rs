@@ -12,6 +12,7 @@ use super::alert::{About, Alert, End, Finding, OfRanks, Progress, RunFacts, Stat
 
 mod gate;
 mod news;
+mod pulse;
 mod routes;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ mod tests;
 use gate::Gate;
 use news::Key;
 pub use news::{Happening, Inherited, Send};
+pub use pulse::Pulse;
 pub use routes::{DESKTOP, Routes};
 
 /// An alarm waits this long for its evidence, seconds.

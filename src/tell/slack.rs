@@ -1,14 +1,16 @@
 //! Slack: an incoming webhook.
 
+use std::time::SystemTime;
+
 use serde_json::json;
 
 use crate::model::SecretRef;
 
 use super::cut::Budget;
 use super::failure::Failure;
-use super::http::{Address, Http, Post};
+use super::http::{Address, Post};
 use super::letter::Letter;
-use super::secrets;
+use super::service::Service;
 
 /// A block of Slack takes so many characters.
 const MOST: Budget = Budget::Chars(3000);
@@ -25,19 +27,20 @@ impl Slack {
     /// # Errors
     /// It can't be used, without repeating it.
     pub fn new(url: &SecretRef) -> Result<Self, String> {
-        let url = secrets::read(url).map_err(|e| e.to_string())?;
         Ok(Self {
-            address: Address::parse(&url)?,
+            address: Address::read(url)?,
         })
     }
+}
 
-    /// Sends one message.
-    ///
-    /// # Errors
-    /// It did not arrive.
-    pub async fn send(&self, http: &Http, letter: &Letter) -> Result<(), Failure> {
+impl Service for Slack {
+    fn kind(&self) -> &'static str {
+        "slack"
+    }
+
+    fn request(&self, letter: &Letter, _: SystemTime) -> Result<(Address, Post), Failure> {
         let post = Post::json(&json!({"text": escape(&letter.text(MOST))}));
-        http.post(&self.address, &post).await.map(drop)
+        Ok((self.address.clone(), post))
     }
 }
 

@@ -21,7 +21,7 @@ use super::channel::Channels;
 use super::http::Http;
 use super::letter::Letter;
 use super::outbox::Outbox;
-use super::policy::{Happening, Policy, Send as Outgoing};
+use super::policy::{Happening, Policy, Pulse, Send as Outgoing};
 use super::speaker::Speaker;
 use super::worker::{Fate, Shared, Worker};
 
@@ -234,7 +234,8 @@ impl Desk {
         let tongue = channels.tongue;
         let report: Rc<dyn Fn(Event)> = Rc::new(edges.report);
         let shared = self.shared(&report, edges.programs, edges.outbox);
-        let mut queues = Vec::new();
+        let mut pulse = Pulse::default();
+        let mut queues: Queues = Vec::new();
         let mut workers = Vec::new();
         for (name, means) in channels.means {
             let worker = Rc::new(Worker {
@@ -250,6 +251,12 @@ impl Desk {
             match word {
                 Word::Happened(happening) => {
                     let at = (edges.clock)();
+                    if let Some(alert) = pulse.hear(&at, &happening) {
+                        let letter = Letter::new(alert, self.run.clone(), tongue);
+                        let beating = queues.iter().filter(|(w, _)| w.means.is_fleeting());
+                        // A full queue has heard enough.
+                        beating.for_each(|(_, queue)| drop(queue.try_send(letter.clone())));
+                    }
                     for outgoing in speaker.handle(&at, happening).await {
                         let run = outgoing.run.as_deref().unwrap_or(&self.run).clone();
                         let letter = Letter::new(outgoing.alert.clone(), run, tongue);

@@ -3,7 +3,7 @@
 //! Owns ids, signatures and templates. The id of a message is the same on every try, so that a
 //! receiver can tell a repetition.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,10 +17,11 @@ use sha2::Sha256;
 use crate::model::{Hidden, Webhook as Settings};
 
 use super::failure::Failure;
-use super::http::{self, Address, Http, Post};
+use super::http::{self, Address, Post};
 use super::letter::Letter;
 use super::payload::payload;
 use super::secrets;
+use super::service::{Service, unix};
 
 /// The most that a template may make, bytes.
 const RENDERED: usize = 256 * 1024;
@@ -67,32 +68,9 @@ impl Webhook {
         })
     }
 
-    /// Sends one message.
-    ///
-    /// # Errors
-    /// It did not arrive.
-    pub async fn send(&self, http: &Http, letter: &Letter) -> Result<(), Failure> {
-        let document = payload(&letter.alert, &letter.run);
-        let (body, content_type) = match &self.template {
-            None => (document.to_string(), "application/json"),
-            Some(template) => {
-                let body = template.render(letter).map_err(Failure::never)?;
-                (body, template.content_type())
-            }
-        };
-        let post = Post {
-            content_type,
-            headers: self.standard(letter, &body),
-            own: self.headers.clone(),
-            body: body.into_bytes(),
-        };
-        http.post(&self.address, &post).await.map(drop)
-    }
-
     /// `webhook-id`, `webhook-timestamp` (of this try) and `webhook-signature`.
-    fn standard(&self, letter: &Letter, body: &str) -> HeaderMap {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let timestamp = now.map_or(0, |d| d.as_secs()).to_string();
+    fn standard(&self, letter: &Letter, body: &str, now: SystemTime) -> HeaderMap {
+        let timestamp = unix(now).as_secs().to_string();
         let signed = self.key.as_ref().map(|key| {
             let content = format!("{}.{timestamp}.{body}", letter.id);
             format!("v1,{}", STANDARD.encode(key.sign(content.as_bytes())))
@@ -108,6 +86,30 @@ impl Webhook {
                 Some((HeaderName::from_static(name), value))
             })
             .collect()
+    }
+}
+
+impl Service for Webhook {
+    fn kind(&self) -> &'static str {
+        "webhook"
+    }
+
+    fn request(&self, letter: &Letter, now: SystemTime) -> Result<(Address, Post), Failure> {
+        let document = payload(&letter.alert, &letter.run);
+        let (body, content_type) = match &self.template {
+            None => (document.to_string(), "application/json"),
+            Some(template) => {
+                let body = template.render(letter).map_err(Failure::never)?;
+                (body, template.content_type())
+            }
+        };
+        let post = Post {
+            content_type,
+            headers: self.standard(letter, &body, now),
+            own: self.headers.clone(),
+            body: body.into_bytes(),
+        };
+        Ok((self.address.clone(), post))
     }
 }
 

@@ -13,6 +13,7 @@ use crate::model::{AlertState, Programs};
 
 use super::channel::Means;
 use super::failure::{Failure, Next};
+use super::firing::Firing;
 use super::http::Http;
 use super::letter::Letter;
 use super::outbox::{Kept, Outbox};
@@ -65,9 +66,23 @@ impl Worker {
     /// Sends what comes, until nothing more does.
     pub async fn run(self: Rc<Self>, mut inbox: mpsc::Receiver<Letter>) {
         let mut closed = None;
-        while let Some(letter) = inbox.recv().await {
+        let mut firing = Firing::of(self.means.again());
+        loop {
+            let letter = tokio::select! {
+                letter = inbox.recv() => letter,
+                () = firing.due() => {
+                    self.say_again(&mut firing).await;
+                    continue;
+                }
+            };
+            let Some(letter) = letter else { return };
+            for over in firing.hear(&letter) {
+                // Nobody has to know: it would go out by itself.
+                let _ = self.once(&over).await;
+            }
             let result = match &closed {
                 Some(why) => Err(Failure::never(String::clone(why))),
+                None if self.means.is_fleeting() && !letter.is_end() => self.beat(&letter).await,
                 None => self.deliver(&letter).await,
             };
             if let Err(failure) = &result
@@ -79,6 +94,24 @@ impl Worker {
         }
     }
 
+    /// Says again what holds; what isn't heard now is said again soon.
+    async fn say_again(&self, firing: &mut Firing) {
+        for letter in firing.letters() {
+            let _ = self.once(&letter).await;
+        }
+        firing.said();
+    }
+
+    /// One sign of life: a second try would be none.
+    async fn beat(&self, letter: &Letter) -> Result<(), Failure> {
+        let cut_short = || Failure::never("the run had ended");
+        let result = self.once(letter).await.unwrap_or_else(|| Err(cut_short()));
+        result.map_err(|failure| match failure.next {
+            Next::Later(_) => Failure::never(failure.why),
+            _ => failure,
+        })
+    }
+
     /// Tells what became of it, and keeps what may arrive another time.
     pub fn settle(&self, letter: Letter, result: Result<(), Failure>) {
         let about = letter.alert.subject().to_owned();
@@ -88,7 +121,9 @@ impl Worker {
                 why,
                 next: Next::Later(_),
             }) => {
-                if self.keep(letter, &why) {
+                if self.means.is_fleeting() {
+                    (AlertState::Failed, Some(why))
+                } else if self.keep(letter, &why) {
                     (AlertState::Kept, Some(why))
                 } else {
                     let why = format!("{why}; it could not be kept either");

@@ -20,5 +20,6 @@ mod harness;
 mod mail;
 mod redirects;
 mod retries;
+mod services;
 mod stacks;
 mod webhook;

@@ -9,10 +9,16 @@ use super::keys::CHANNEL_TYPES;
 use super::node::{Node, Value};
 use super::read::{finding_name, texts};
 use super::values;
+use crate::model::known::FORMS;
 use crate::model::{
     Channel, Language, Repeat, Route, SecretRef, Severity, Switch, TellSettings, Webhook,
 };
 use crate::plan::nearest::suggestion;
+
+/// How addresses of hooks begin.
+const WEB: &[&str] = &["https", "http"];
+/// Where bots of Telegram are asked.
+const TELEGRAM: &str = "https://api.telegram.org";
 
 /// Reads `tell`. `known` are the names of all findings, with underscores.
 pub fn tell(node: Option<&Node>, known: &[String]) -> Result<TellSettings, ProfileError> {
@@ -97,8 +103,11 @@ fn route(
 fn keys_of(kind: &str) -> (&'static [&'static str], &'static [&'static str]) {
     match kind {
         "webhook" => (&["url"], &["secret", "template", "headers"]),
-        "slack" => (&["url"], &[]),
-        "feishu" => (&["url"], &["secret"]),
+        "slack" | "discord" | "teams" | "wecom" | "heartbeat" => (&["url"], &[]),
+        "feishu" | "dingtalk" => (&["url"], &["secret"]),
+        "telegram" => (&["token", "chat"], &["url"]),
+        "ntfy" => (&["url"], &["token"]),
+        "alertmanager" => (&["url"], &["headers"]),
         "email" => (&["url", "from", "to"], &[]),
         "command" => (&["argv"], &[]),
         _ => (&[], &[]),
@@ -113,6 +122,13 @@ fn channel(node: &Node, path: &str) -> Result<Channel, ProfileError> {
             CHANNEL_TYPES.join(", ")
         ));
     };
+    check_keys(node, kind, path)?;
+    made(node, kind, path)
+}
+
+/// The keys that it must have are there, and no others than it takes.
+fn check_keys(node: &Node, kind: &str, path: &str) -> Result<(), ProfileError> {
+    let wrong = |what: String| Err(ProfileError::new(&node.place, path, what));
     let (must, may) = keys_of(kind);
     if let Some(missing) = must.iter().find(|key| is_empty(node.get(key))) {
         return wrong(format!("a channel of type {kind} needs '{missing}'"));
@@ -134,13 +150,46 @@ fn channel(node: &Node, path: &str) -> Result<Channel, ProfileError> {
             ));
         }
     }
+    Ok(())
+}
+
+fn made(node: &Node, kind: &str, path: &str) -> Result<Channel, ProfileError> {
     let url = || address(node, kind, path);
     let secret = || node.get("secret").and_then(secret_ref);
+    let token = || node.get("token").and_then(secret_ref);
     Ok(match kind {
         "slack" => Channel::Slack { url: url()? },
         "feishu" => Channel::Feishu {
             url: url()?,
             secret: secret(),
+        },
+        "discord" => Channel::Discord { url: url()? },
+        "teams" => Channel::Teams { url: url()? },
+        "wecom" => Channel::WeCom { url: url()? },
+        "heartbeat" => Channel::Heartbeat { url: url()? },
+        "dingtalk" => Channel::DingTalk {
+            url: url()?,
+            secret: secret(),
+        },
+        "telegram" => Channel::Telegram {
+            server: match node.get("url") {
+                Some(_) => url()?,
+                None => SecretRef::parse(TELEGRAM),
+            },
+            token: token().unwrap_or_else(|| SecretRef::parse("")),
+            chat: node
+                .get("chat")
+                .and_then(Node::text)
+                .unwrap_or_default()
+                .to_owned(),
+        },
+        "ntfy" => Channel::Ntfy {
+            url: url()?,
+            token: token(),
+        },
+        "alertmanager" => Channel::Alertmanager {
+            url: url()?,
+            headers: headers(node.get("headers"), path)?,
         },
         "email" => Channel::Email {
             url: url()?,
@@ -179,7 +228,7 @@ fn address(node: &Node, kind: &str, path: &str) -> Result<SecretRef, ProfileErro
     let schemes: &[&str] = if kind == "email" {
         &["smtp", "smtps"]
     } else {
-        &["https", "http"]
+        WEB
     };
     check_address(&url, schemes)
         .map(|()| url)
@@ -237,29 +286,30 @@ fn is_address(url: &str, schemes: &[&str]) -> bool {
         && url.bytes().all(|b| b.is_ascii_graphic())
 }
 
-/// What `--notify` names: the type of channel is known by the host.
+/// What `--notify` names: the type of channel is known by a short form or by the host; what is
+/// kept elsewhere, when it is read.
 ///
 /// # Errors
 /// What is wrong with the address, without repeating it.
 pub fn channel_for(text: &str) -> Result<Channel, String> {
     let url = SecretRef::parse(text);
-    check_address(&url, &["https", "http"])?;
-    let literal = match &url {
-        SecretRef::Literal(hidden) => hidden.expose(),
-        _ => "",
+    let SecretRef::Literal(_) = &url else {
+        return check_address(&url, &[]).map(|()| Channel::Known { url });
     };
-    let after = literal.split_once("://").map_or("", |(_, rest)| rest);
-    let host = after.split(['/', ':', '?']).next().unwrap_or_default();
-    Ok(match host.to_ascii_lowercase().as_str() {
-        "hooks.slack.com" => Channel::Slack { url },
-        "open.feishu.cn" | "open.larksuite.com" => Channel::Feishu { url, secret: None },
-        _ => Channel::Webhook(Webhook {
-            url,
-            secret: None,
-            template: None,
-            headers: BTreeMap::new(),
-        }),
-    })
+    let plain = text.bytes().all(|b| b.is_ascii_graphic());
+    match Channel::known(text).filter(|_| plain) {
+        Some(Channel::Webhook(webhook)) => {
+            check_address(&url, WEB).map(|()| Channel::Webhook(webhook))
+        }
+        Some(known) => Ok(known),
+        None => {
+            let forms: Vec<&str> = FORMS.iter().map(|(form, _)| *form).collect();
+            let forms = forms.join(", ");
+            Err(format!(
+                "this is no address: write https://HOST/..., a short form ({forms}), or env:NAME or file:PATH where one is kept"
+            ))
+        }
+    }
 }
 
 fn mailboxes(node: &Node, path: &str) -> Result<Vec<String>, ProfileError> {

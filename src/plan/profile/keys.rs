@@ -256,7 +256,22 @@ pub const TELL: &[KeyOf] = &[
 ];
 
 /// Types of channels.
-pub const CHANNEL_TYPES: &[&str] = &["webhook", "slack", "feishu", "email", "desktop", "command"];
+pub const CHANNEL_TYPES: &[&str] = &[
+    "webhook",
+    "slack",
+    "discord",
+    "teams",
+    "feishu",
+    "dingtalk",
+    "wecom",
+    "telegram",
+    "ntfy",
+    "alertmanager",
+    "heartbeat",
+    "email",
+    "desktop",
+    "command",
+];
 
 /// `tell.channels.<name>`
 pub const CHANNEL: &[KeyOf] = &[
@@ -269,14 +284,28 @@ pub const CHANNEL: &[KeyOf] = &[
     key(
         "secret",
         Kind::Secret,
-        "signs what is sent: webhook and feishu",
+        "signs what is sent: webhook, feishu and dingtalk",
+    ),
+    key(
+        "token",
+        Kind::Secret,
+        "telegram: the bot's token; ntfy: an access token",
+    ),
+    key(
+        "chat",
+        Kind::Text,
+        "telegram: the chat's number in quotes, or @channel",
     ),
     key(
         "template",
         Kind::Text,
         "webhook: the body, in the place of the standard one",
     ),
-    key("headers", Kind::Map(&Kind::Secret), "webhook: more headers"),
+    key(
+        "headers",
+        Kind::Map(&Kind::Secret),
+        "webhook and alertmanager: more headers",
+    ),
     key("from", Kind::Text, "email: the sender"),
     key("to", Kind::List(&Kind::Text), "email: the receivers"),
     key(

@@ -14,6 +14,12 @@ impl Routes {
     /// besides, alarms alone.
     pub fn new(settings: &TellSettings, desktop: bool) -> Self {
         let mut routes = settings.routes.clone();
+        // A switch hears of life and of the end, and of nothing else.
+        let hears =
+            |name: &String| !matches!(settings.channels.get(name), Some(Channel::Heartbeat { .. }));
+        for route in &mut routes {
+            route.to.retain(hears);
+        }
         let alarms = |name: &str, runs| Route {
             severity: Severity::Warning,
             findings: Vec::new(),
@@ -21,7 +27,7 @@ impl Routes {
             to: vec![name.to_owned()],
         };
         if routes.is_empty() {
-            let all = settings.channels.keys();
+            let all = settings.channels.keys().filter(|name| hears(name));
             routes.extend(all.map(|name| alarms(name, RunNews::Always)));
         }
         if desktop && Self::desktop_is_free(settings) {
