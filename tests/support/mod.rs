@@ -11,6 +11,7 @@
 
 pub mod bus;
 pub mod fake_driver;
+pub mod http_client;
 pub mod http_server;
 mod job;
 mod listener;

@@ -12,6 +12,7 @@
 mod support;
 
 mod alert;
+mod alertmanager;
 mod bot;
 mod command;
 mod desktop;
