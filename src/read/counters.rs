@@ -37,6 +37,8 @@ pub(super) struct Keyed {
     /// A colon or an equals sign stands between.
     pub separated: bool,
     pub fractional: bool,
+    /// Its name is a plural, as that of a total mostly is.
+    pub plural: bool,
     /// How many words stand before it on the line.
     pub words_before: usize,
 }
@@ -154,21 +156,26 @@ fn counter(
     let bytes = glued_bytes || word_after.is_some_and(|t| words::is_bytes(t.text));
     let scaled = factor > 1.0 || bytes;
     let fraction = matches!(first.kind, Kind::Float(_)) || matches!(last.kind, Kind::Float(_));
-    if fraction && !scaled {
+    let (name, behind_bar) = name_before(tokens, at, spent);
+    let label = name.and_then(words::counter).map(|(c, _)| c);
+    // "Epoch: 1.11/4.0"
+    let of_epochs = fraction && label == Some(Counts::Epochs);
+    if fraction && !scaled && !of_epochs {
         return None;
     }
-    let n = (n * own).round();
-    let total = total.map(|t| (t * factor).round());
+    let round = |n: f64| if of_epochs { n } else { n.round() };
+    let n = round(n * own);
+    let total = total.map(|t| round(t * factor));
     if !n.is_finite() || total.is_some_and(|t| t < 1.0 || n > t) {
         return None;
     }
-    let (name, behind_bar) = name_before(tokens, at, spent);
-    let label = name.and_then(words::counter).map(|(c, _)| c);
     // "第 3/10 轮 [120/500]": the noun belongs to what stands behind the sign of ordinals.
     let ordinal = before.is_some_and(|t| t.text.ends_with('第'));
     let behind = word_after
         .filter(|_| label.is_none() && (ordinal || !keys_a_number(tokens, at + 3)))
         .and_then(|t| words::counter(t.text));
+    // "4/50epoch started"
+    let label = label.or_else(|| glued(last));
     let name = match behind {
         Some(_) => word_after.map(|t| t.text),
         None => name,
@@ -229,9 +236,43 @@ fn name_before<'a>(
 /// All `name n` whose name is a counter's.
 pub(super) fn keyed(tokens: &[Token<'_>], counters: &[Counter]) -> Vec<Keyed> {
     let taken = |i: usize| counters.iter().any(|c| (c.at..c.end).contains(&i));
-    (0..tokens.len())
-        .filter_map(|at| key(tokens, at, &taken))
-        .collect()
+    let mut list: Vec<Keyed> = (0..tokens.len())
+        .filter_map(|at| key(tokens, at, &taken).or_else(|| glued_key(tokens, at, &taken)))
+        .collect();
+    // "(epoch: 3, iters: 100": a plural where we are, since an epoch stands before it.
+    let one = |k: &Keyed| k.counts == Counts::Epochs || !k.plural;
+    let epoch = list
+        .iter()
+        .any(|k| k.counts == Counts::Epochs && !k.plural && k.separated);
+    list.retain(|k| one(k) && !k.plural || epoch && k.plural && k.counts == Counts::Steps);
+    list
+}
+
+/// The counter whose name is glued to this number: `50epoch`, `113batch`.
+fn glued(number: &Token<'_>) -> Option<Counts> {
+    let (counts, plural) = words::counter(number.unit)?;
+    (number.unit.len() >= 4 && !plural).then_some(counts)
+}
+
+/// `3epoch:train:1-113batch:`
+fn glued_key(tokens: &[Token<'_>], at: usize, taken: &dyn Fn(usize) -> bool) -> Option<Keyed> {
+    let number = tokens.get(at)?;
+    let counts = glued(number)?;
+    let Kind::Int(n) = number.kind else {
+        return None;
+    };
+    let told = tokens.get(at + 1).is_some_and(|t| t.is(':'));
+    (told && n != 0.0 && !taken(at)).then(|| Keyed {
+        at,
+        // "1-113batch": the second number is negative by its looks.
+        n: n.abs(),
+        counts,
+        name: number.unit.to_lowercase(),
+        separated: true,
+        fractional: false,
+        plural: false,
+        words_before: tokens[..at].iter().filter(|t| t.is_word()).count(),
+    })
 }
 
 fn key(tokens: &[Token<'_>], at: usize, taken: &dyn Fn(usize) -> bool) -> Option<Keyed> {
@@ -248,7 +289,7 @@ fn key(tokens: &[Token<'_>], at: usize, taken: &dyn Fn(usize) -> bool) -> Option
         None => return None,
     };
     let before = at.checked_sub(1).map(|i| &tokens[i]);
-    if plural || before.is_some_and(|t| t.is_word() && words::is_elsewhere(t.text)) {
+    if before.is_some_and(|t| t.is_word() && words::is_elsewhere(t.text)) {
         return None;
     }
     let mut i = at + 1;
@@ -268,8 +309,18 @@ fn key(tokens: &[Token<'_>], at: usize, taken: &dyn Fn(usize) -> bool) -> Option
         }
         i += 1;
     }
+    if plural && !separated {
+        return None;
+    }
+    // "Batch [0-50]": up to the second one.
+    let range = boxed
+        && tokens.get(i + 2).is_some_and(|t| t.is(']'))
+        && tokens.get(i + 1).is_some_and(|t| t.text.starts_with('-'));
+    let i = if range { i + 1 } else { i };
     let number = tokens.get(i)?;
-    let n = number.number().filter(|n| *n >= 0.0 && n.is_finite())?;
+    let sign = if range { -1.0 } else { 1.0 };
+    let n = number.number().map(|n| n * sign);
+    let n = n.filter(|n| *n >= 0.0 && n.is_finite())?;
     let fractional = matches!(number.kind, Kind::Float(_));
     if fractional && (counts != Counts::Epochs || !separated) {
         return None;
@@ -288,11 +339,24 @@ fn key(tokens: &[Token<'_>], at: usize, taken: &dyn Fn(usize) -> bool) -> Option
         name: name.text.to_lowercase(),
         separated,
         fractional,
+        plural,
         words_before: tokens[..at].iter().filter(|t| t.is_word()).count(),
     })
 }
 
 fn is_bare_epoch(tokens: &[Token<'_>], at: usize, taken: &dyn Fn(usize) -> bool) -> bool {
+    let named = |t: Option<&Token<'_>>| t.is_some_and(|t| matches!(t.kind, Kind::Int(_)));
+    // "Train     1:  40%|####"
+    if words::is_train(tokens[at].text)
+        && named(tokens.get(at + 1))
+        && tokens.get(at + 2).is_some_and(|t| t.is(':'))
+        && tokens
+            .get(at + 3)
+            .is_some_and(|t| matches!(t.kind, Kind::Percent(_)))
+        && tokens.get(at + 4).is_some_and(|t| t.kind == Kind::Bar)
+    {
+        return true;
+    }
     words::is_train(tokens[at].text)
         && tokens.get(at + 1).is_some_and(|t| t.is(':'))
         && tokens

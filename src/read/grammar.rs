@@ -5,6 +5,7 @@
 //! not know the screen, or what was read before (a table's header excepted).
 
 use super::counters::{self, Counter, Keyed};
+use super::csv::Csv;
 use super::reading::{EpochShown, Reading, StepShown};
 use super::screen::Line;
 use super::table::Table;
@@ -16,6 +17,7 @@ use super::words::{self, Counts};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Grammar {
     table: Option<Table>,
+    csv: Option<Csv>,
 }
 
 /// A line and everything that was found on it.
@@ -40,10 +42,16 @@ impl Grammar {
         {
             self.table = Some(table);
         }
+        if let Some(csv) = Csv::header(line) {
+            self.csv = Some(csv);
+        }
     }
 
     /// What this line says, if it shows progress.
     pub fn read(&self, line: &Line) -> Option<Reading> {
+        if let Some(row) = self.csv.as_ref().and_then(|csv| csv.read(&line.text)) {
+            return Some(row);
+        }
         let tokens = tokens(&line.text);
         let parts = Parts::new(&tokens, self.table.as_ref());
         let mut reading = parts.reading()?;
@@ -189,6 +197,7 @@ impl<'a> Parts<'a> {
             .iter()
             .find(|v| words::total(&v.name) == Some(of) && v.number >= 1.0)
             .map(|v| v.number)
+            .or_else(|| self.in_all(of))
     }
 
     fn step(&self, epoch: Option<&EpochShown>) -> Option<StepShown> {
@@ -237,14 +246,7 @@ impl<'a> Parts<'a> {
     fn keyed_step(&self, epoch: Option<&EpochShown>) -> Option<StepShown> {
         let find = |counts: Counts| self.keyed.iter().find(move |k| k.counts == counts);
         let key = find(Counts::Steps).or_else(|| find(Counts::RunSteps))?;
-        let company = epoch.is_some()
-            || self.values.len() > 1
-            || self.values.iter().any(|v| words::is_measure(&v.name))
-            || self
-                .tokens
-                .iter()
-                .any(|t| t.is_word() && words::loss_fit(t.text).is_some())
-            || self.is_boxed();
+        let company = self.keeps_company(key, epoch.is_some());
         (company && !self.recalls()).then(|| StepShown {
             n: key.n as u64,
             total: self
@@ -390,6 +392,9 @@ impl<'a> Parts<'a> {
     }
 
     fn percent(&self, has_step: bool) -> Option<f64> {
+        if let Some(named) = self.named_percent().filter(|_| has_step) {
+            return Some(named);
+        }
         let shown = self
             .tokens
             .iter()
@@ -408,7 +413,9 @@ impl<'a> Parts<'a> {
             .counters
             .iter()
             .any(|c| at.abs_diff(c.end) <= 1 || c.at.abs_diff(at) <= 2);
-        (self.bar.is_some() || progress || (has_step && beside)).then_some(percent)
+        let shown = has_step || !self.keyed.is_empty() || !self.counters.is_empty();
+        let alone = self.stands_alone(at) && shown;
+        (self.bar.is_some() || progress || (has_step && beside) || alone).then_some(percent)
     }
 
     /// A row of a boxed table, `| key | value |`, says one thing alone.

@@ -48,9 +48,17 @@ fn starts_with_count(line: &[u8]) -> bool {
     match (rest.get(digits), rest.get(digits + 1)) {
         (Some(b']'), _) => bracket,
         (Some(b' ' | b'\t' | b'|' | b','), _) => !bracket,
+        // The first cell of a CSV may be a time.
+        (Some(b'.'), _) => !bracket && is_cell(&rest[digits + 1..]),
         (Some(b':'), next) => !bracket && !next.is_some_and(u8::is_ascii_digit),
         _ => false,
     }
+}
+
+/// Digits up to a comma.
+fn is_cell(rest: &[u8]) -> bool {
+    let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+    digits > 0 && rest.get(digits) == Some(&b',')
 }
 
 const fn four(word: [u8; 4]) -> u32 {
@@ -124,7 +132,7 @@ fn has_mark(line: &[u8]) -> bool {
                     Some(b'|' | b']' | 0x80..)
                 )
         }
-        _ => is_clock_box(line, i),
+        _ => is_clock_box(line, i) || is_boxed_count(line, i),
     }) || memchr::memmem::find_iter(line, b" of ").any(|i| {
         i > 0 && line[i - 1].is_ascii_digit() && line.get(i + 4).is_some_and(u8::is_ascii_digit)
     })
@@ -148,6 +156,16 @@ fn is_pair(line: &[u8], slash: usize) -> bool {
     (known || unknown)
         && !matches!(before, Some(b'/' | b'-' | b'.'))
         && !matches!(after, Some(b'/' | b'-'))
+}
+
+/// `[12:00:00] [7]` and a tab: a count behind a clock.
+fn is_boxed_count(line: &[u8], bracket: usize) -> bool {
+    let right = &line[bracket + 1..];
+    let digits = right.iter().take_while(|b| b.is_ascii_digit()).count();
+    (1..=9).contains(&digits)
+        && right.get(digits) == Some(&b']')
+        && right.get(digits + 1) == Some(&b'\t')
+        && line[..bracket].ends_with(b"] ")
 }
 
 /// `[00:12` behind a count.

@@ -18,7 +18,9 @@
 //! ones give, in their order.
 
 mod about;
+mod company;
 mod counters;
+mod csv;
 pub mod fingerprint;
 mod grammar;
 mod hint;

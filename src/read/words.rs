@@ -39,6 +39,7 @@ fn counter_in_lower_case(word: &str) -> Option<(Counts, bool)> {
     let mut lower = word;
     for prefix in [
         "train/",
+        "training/",
         "train_",
         "trainer/",
         "training_",
@@ -58,7 +59,7 @@ fn counter_in_lower_case(word: &str) -> Option<(Counts, bool)> {
         | "mini_batch" | "update" | "episode" | "trial" | "round" | "generation" | "步"
         | "步数" | "批次" | "批" | "迭代" | "ステップ" | "paso" | "schritt" | "шаг"
         | "iteración" | "itération" | "étape" | "passo" | "krok" | "lote" | "итерация" | "스텝"
-        | "batch_idx" => (Counts::Steps, false),
+        | "batch_idx" | "batch_id" | "step_in_epoch" | "step_in_slice" => (Counts::Steps, false),
         "steps" | "iters" | "iterations" | "its" | "batches" | "minibatches" | "mini-batches"
         | "updates" | "episodes" | "trials" | "rounds" | "generations" => (Counts::Steps, true),
         "global_step"
@@ -163,6 +164,10 @@ pub(super) fn loss_fit(name: &str) -> Option<u8> {
         ) {
             return Some(u8::from(lower != "loss"));
         }
+        // What is minimised under another name.
+        if matches!(lower, "xent" | "nll" | "cost") {
+            return Some(3);
+        }
         let train = has("train") || has("training") || has("tr");
         let plain = parts.iter().all(|p| {
             matches!(
@@ -182,6 +187,9 @@ pub(super) fn loss_fit(name: &str) -> Option<u8> {
                     | "main"
                     | "value"
                     | "epoch"
+                    | "step"
+                    | "rank"
+                    | "slice"
             )
         });
         if has("loss") && plain {
@@ -189,6 +197,11 @@ pub(super) fn loss_fit(name: &str) -> Option<u8> {
         }
         (lower.ends_with("loss") && !has("policy") && !has("value") && !has("entropy")).then_some(4)
     })
+}
+
+/// A word that names a loss by itself, wherever it stands.
+pub(super) fn is_loss_itself(word: &str) -> bool {
+    !matches!(word, "cost" | "Cost" | "xent" | "nll") && loss_fit(word).is_some()
 }
 
 fn is_eval_part(part: &str) -> bool {
