@@ -92,7 +92,8 @@ impl<'a> Parts<'a> {
             return named && self.is_done();
         }
         let says = named || self.says_train(step);
-        !says && (self.head(true).any(words::is_chore) || !self.is_paced())
+        let paced = self.is_paced() || self.under_epoch;
+        !says && (self.head(true).any(words::is_chore) || !paced)
     }
 
     /// `Tokenizing train dataset`, `train: Caching images`: training is what it is for.

@@ -3,8 +3,8 @@
 //!
 //! Owns that decision. Must not know what else the line says.
 
-use super::counters::Keyed;
 use super::grammar::Parts;
+use super::keyed::Keyed;
 use super::token::Kind;
 use super::words::{self, Counts};
 

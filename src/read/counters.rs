@@ -1,8 +1,10 @@
-//! Counters: `3/10`, `3 of 10`, `step 3`, `epoch=3`, `147it [`.
+//! Counters: `3/10`, `3 of 10`, `147it [`; and where a line's message begins.
 //!
 //! Owns what stands for a count and what it counts. Must not know whether the line as a whole
 //! shows progress.
 
+use super::foreign::is_option;
+use super::keyed::glued;
 use super::token::{Kind, Token};
 use super::words::{self, Counts};
 
@@ -24,23 +26,6 @@ pub(super) struct Counter {
     pub bytes: bool,
     /// A measure's own ratio: `accuracy: 357/400`.
     pub of_measure: bool,
-}
-
-/// `name n`, `name=n`, `name: [n]`.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Keyed {
-    /// The name's token.
-    pub at: usize,
-    pub n: f64,
-    pub counts: Counts,
-    pub name: String,
-    /// A colon or an equals sign stands between.
-    pub separated: bool,
-    pub fractional: bool,
-    /// Its name is a plural, as that of a total mostly is.
-    pub plural: bool,
-    /// How many words stand before it on the line.
-    pub words_before: usize,
 }
 
 /// Where the message begins, behind dates, clocks, levels and ranks.
@@ -135,8 +120,12 @@ fn counter(
 ) -> Option<(Counter, Option<usize>)> {
     let (first, mid, last) = (&tokens[at], &tokens[at + 1], &tokens[at + 2]);
     let n = first.number().filter(|n| *n >= 0.0)?;
+    let mid_of = |t: &Token<'_>| t.is_word() && t.text == "of";
+    if mid.is_word() && mid.text == "out" && mid_of(last) {
+        return out_of(tokens, at, n, spent);
+    }
     let of = mid.is_word() && matches!(mid.text, "of" | "de" | "von" | "sur" | "из");
-    if !(mid.is('/') || (of && matches!(last.kind, Kind::Int(_)))) {
+    if !(mid.is('/') || (of && by_points(last))) {
         return None;
     }
     let glued_slash = |t: Option<&Token<'_>>| t.is_some_and(|t| t.is('/') && !t.gap);
@@ -150,22 +139,11 @@ fn counter(
         None if unknown => None,
         None => return None,
     };
-    let (own, _) = words::scale(first.unit);
-    let (factor, glued_bytes) = words::scale(last.unit);
     let word_after = tokens.get(at + 3).filter(|t| t.is_word());
-    let bytes = glued_bytes || word_after.is_some_and(|t| words::is_bytes(t.text));
-    let scaled = factor > 1.0 || bytes;
-    let fraction = matches!(first.kind, Kind::Float(_)) || matches!(last.kind, Kind::Float(_));
+    let bytes = words::scale(last.unit).1 || word_after.is_some_and(|t| words::is_bytes(t.text));
     let (name, behind_bar) = name_before(tokens, at, spent);
     let label = name.and_then(words::counter).map(|(c, _)| c);
-    // "Epoch: 1.11/4.0"
-    let of_epochs = fraction && label == Some(Counts::Epochs);
-    if fraction && !scaled && !of_epochs {
-        return None;
-    }
-    let round = |n: f64| if of_epochs { n } else { n.round() };
-    let n = round(n * own);
-    let total = total.map(|t| round(t * factor));
+    let (n, total) = scaled((n, first), (total, last), label, bytes)?;
     if !n.is_finite() || total.is_some_and(|t| t < 1.0 || n > t) {
         return None;
     }
@@ -194,6 +172,70 @@ fn counter(
             && name.is_some_and(|n| words::is_measure(n) || n.eq_ignore_ascii_case("correct")),
     };
     Some((counter, named_behind))
+}
+
+/// The two numbers with their units put in; None where fractions can't be counts.
+fn scaled(
+    (n, first): (f64, &Token<'_>),
+    (total, last): (Option<f64>, &Token<'_>),
+    label: Option<Counts>,
+    bytes: bool,
+) -> Option<(f64, Option<f64>)> {
+    let (own, _) = words::scale(first.unit);
+    let (factor, _) = words::scale(last.unit);
+    let scaled = factor > 1.0 || bytes;
+    let fraction = matches!(first.kind, Kind::Float(_)) || matches!(last.kind, Kind::Float(_));
+    // "Epoch: 1.11/4.0"
+    let of_epochs = fraction && label == Some(Counts::Epochs);
+    // "Schritt 1.250 von 5.000"
+    let points = fraction && label.is_some() && !of_epochs && by_points(first) && by_points(last);
+    if fraction && !scaled && !of_epochs && !points {
+        return None;
+    }
+    let thousand = |t: &Token<'_>| {
+        if points && t.text.contains('.') {
+            1e3
+        } else {
+            1.0
+        }
+    };
+    let round = |n: f64| if of_epochs { n } else { n.round() };
+    let total = total.map(|t| round(t * factor * thousand(last)));
+    Some((round(n * own * thousand(first)), total))
+}
+
+/// `batch # 12 out of 100`
+fn out_of(
+    tokens: &[Token<'_>],
+    at: usize,
+    n: f64,
+    spent: Option<usize>,
+) -> Option<(Counter, Option<usize>)> {
+    let total = tokens.get(at + 3)?.number()?;
+    let (name, _) = name_before(tokens, at, spent);
+    let counts = name.and_then(words::counter).map(|(c, _)| c)?;
+    (n <= total).then(|| {
+        let counter = Counter {
+            at,
+            end: at + 4,
+            n,
+            total: Some(total),
+            counts: Some(counts),
+            name: name.unwrap_or_default().to_lowercase(),
+            behind_bar: false,
+            bytes: false,
+            of_measure: false,
+        };
+        (counter, None)
+    })
+}
+
+/// `5.000`, or a number without a point.
+fn by_points(number: &Token<'_>) -> bool {
+    match number.text.split_once('.') {
+        Some((head, tail)) => head.len() <= 3 && tail.len() == 3,
+        None => matches!(number.kind, Kind::Int(_)),
+    }
 }
 
 /// Whether this word is the name of the number behind it.
@@ -225,145 +267,14 @@ fn name_before<'a>(
                 Some(open) if i - open <= 3 => i = open,
                 _ => break,
             },
-            Kind::Word if spent == Some(i) => break,
+            Kind::Word if spent == Some(i) || is_option(tokens, i) => break,
             Kind::Word => return (Some(tokens[i].text), bar),
+            // "Ep. 3/10"
+            Kind::Mark('.') if i > 0 && tokens[i - 1].is_word() && !tokens[i].gap => {}
             _ => break,
         }
     }
     (None, bar)
-}
-
-/// All `name n` whose name is a counter's.
-pub(super) fn keyed(tokens: &[Token<'_>], counters: &[Counter]) -> Vec<Keyed> {
-    let taken = |i: usize| counters.iter().any(|c| (c.at..c.end).contains(&i));
-    let mut list: Vec<Keyed> = (0..tokens.len())
-        .filter_map(|at| key(tokens, at, &taken).or_else(|| glued_key(tokens, at, &taken)))
-        .collect();
-    // "(epoch: 3, iters: 100": a plural where we are, since an epoch stands before it.
-    let one = |k: &Keyed| k.counts == Counts::Epochs || !k.plural;
-    let epoch = list
-        .iter()
-        .any(|k| k.counts == Counts::Epochs && !k.plural && k.separated);
-    list.retain(|k| one(k) && !k.plural || epoch && k.plural && k.counts == Counts::Steps);
-    list
-}
-
-/// The counter whose name is glued to this number: `50epoch`, `113batch`.
-fn glued(number: &Token<'_>) -> Option<Counts> {
-    let (counts, plural) = words::counter(number.unit)?;
-    (number.unit.len() >= 4 && !plural).then_some(counts)
-}
-
-/// `3epoch:train:1-113batch:`
-fn glued_key(tokens: &[Token<'_>], at: usize, taken: &dyn Fn(usize) -> bool) -> Option<Keyed> {
-    let number = tokens.get(at)?;
-    let counts = glued(number)?;
-    let Kind::Int(n) = number.kind else {
-        return None;
-    };
-    let told = tokens.get(at + 1).is_some_and(|t| t.is(':'));
-    (told && n != 0.0 && !taken(at)).then(|| Keyed {
-        at,
-        // "1-113batch": the second number is negative by its looks.
-        n: n.abs(),
-        counts,
-        name: number.unit.to_lowercase(),
-        separated: true,
-        fractional: false,
-        plural: false,
-        words_before: tokens[..at].iter().filter(|t| t.is_word()).count(),
-    })
-}
-
-fn key(tokens: &[Token<'_>], at: usize, taken: &dyn Fn(usize) -> bool) -> Option<Keyed> {
-    let name = &tokens[at];
-    if !name.is_word() {
-        return None;
-    }
-    let ordinal = name.text == "第" || name.text.ends_with('第');
-    let (counts, plural) = match words::counter(name.text) {
-        Some(found) => found,
-        None if ordinal => words::counter(tokens.get(at + 2)?.text)?,
-        // "Train: 3 [ 50/1251 ( 4%)]": timm gives the epoch no name of its own.
-        None if is_bare_epoch(tokens, at, taken) => (Counts::Epochs, false),
-        None => return None,
-    };
-    let before = at.checked_sub(1).map(|i| &tokens[i]);
-    if before.is_some_and(|t| t.is_word() && words::is_elsewhere(t.text)) {
-        return None;
-    }
-    let mut i = at + 1;
-    if tokens.get(i)?.is('(') && tokens.get(i + 2)?.is(')') && tokens[i + 1].is_word() {
-        i += 3;
-    }
-    let mut separated = false;
-    let mut boxed = false;
-    for _ in 0..3 {
-        match tokens.get(i)?.kind {
-            Kind::Mark(':' | '=') => separated = true,
-            Kind::Mark('#' | '-') => {}
-            Kind::Mark('[' | '(') => boxed = true,
-            // A row of a boxed table.
-            Kind::Mark('|') if at > 0 && tokens[at - 1].is('|') => separated = true,
-            _ => break,
-        }
-        i += 1;
-    }
-    if plural && !separated {
-        return None;
-    }
-    // "Batch [0-50]": up to the second one.
-    let range = boxed
-        && tokens.get(i + 2).is_some_and(|t| t.is(']'))
-        && tokens.get(i + 1).is_some_and(|t| t.text.starts_with('-'));
-    let i = if range { i + 1 } else { i };
-    let number = tokens.get(i)?;
-    let sign = if range { -1.0 } else { 1.0 };
-    let n = number.number().map(|n| n * sign);
-    let n = n.filter(|n| *n >= 0.0 && n.is_finite())?;
-    let fractional = matches!(number.kind, Kind::Float(_));
-    if fractional && (counts != Counts::Epochs || !separated) {
-        return None;
-    }
-    let after = tokens.get(i + 1);
-    let in_name = after.is_some_and(|t| t.is('.') && !t.gap)
-        && tokens.get(i + 2).is_some_and(|t| t.is_word() && !t.gap);
-    let unclosed = boxed && !after.is_some_and(|t| t.is(']') || t.is(')') || t.is(','));
-    if taken(i) || in_name || unclosed || !number.unit.is_empty() {
-        return None;
-    }
-    Some(Keyed {
-        at,
-        n,
-        counts,
-        name: name.text.to_lowercase(),
-        separated,
-        fractional,
-        plural,
-        words_before: tokens[..at].iter().filter(|t| t.is_word()).count(),
-    })
-}
-
-fn is_bare_epoch(tokens: &[Token<'_>], at: usize, taken: &dyn Fn(usize) -> bool) -> bool {
-    let named = |t: Option<&Token<'_>>| t.is_some_and(|t| matches!(t.kind, Kind::Int(_)));
-    // "Train     1:  40%|####"
-    if words::is_train(tokens[at].text)
-        && named(tokens.get(at + 1))
-        && tokens.get(at + 2).is_some_and(|t| t.is(':'))
-        && tokens
-            .get(at + 3)
-            .is_some_and(|t| matches!(t.kind, Kind::Percent(_)))
-        && tokens.get(at + 4).is_some_and(|t| t.kind == Kind::Bar)
-    {
-        return true;
-    }
-    words::is_train(tokens[at].text)
-        && tokens.get(at + 1).is_some_and(|t| t.is(':'))
-        && tokens
-            .get(at + 2)
-            .is_some_and(|t| matches!(t.kind, Kind::Int(_)))
-        && tokens.get(at + 3).is_some_and(|t| t.is('['))
-        && taken(at + 4)
 }
 
 /// `147it [00:12, 11.19it/s]`: a bar whose total isn't known.

@@ -4,11 +4,14 @@
 //! counters, `key=value`, tables; the little that only one framework does is marked so. Must
 //! not know the screen, or what was read before (a table's header excepted).
 
-use super::counters::{self, Counter, Keyed};
+use super::counters::{self, Counter};
 use super::csv::Csv;
+use super::foreign::{Traceback, is_foreign};
+use super::keyed::{self, Keyed};
 use super::reading::{EpochShown, Reading, StepShown};
 use super::screen::Line;
 use super::table::Table;
+use super::times;
 use super::token::{Kind, Token, tokens};
 use super::values::{self, Value};
 use super::words::{self, Counts};
@@ -18,6 +21,13 @@ use super::words::{self, Counts};
 pub(super) struct Grammar {
     table: Option<Table>,
     csv: Option<Csv>,
+    traceback: Traceback,
+    /// The present line is quoted, or recalls an earlier one.
+    ignored: bool,
+    /// The next one will.
+    recalled: bool,
+    /// An epoch was the last thing that was read.
+    under_epoch: bool,
 }
 
 /// A line and everything that was found on it.
@@ -31,6 +41,8 @@ pub(super) struct Parts<'a> {
     /// The first bar.
     pub(super) bar: Option<usize>,
     pub(super) table: Option<&'a Table>,
+    /// An epoch was read just before: a nameless bar is its own.
+    pub(super) under_epoch: bool,
 }
 
 impl Grammar {
@@ -45,15 +57,37 @@ impl Grammar {
         if let Some(csv) = Csv::header(line) {
             self.csv = Some(csv);
         }
+        let text = line.trim_end();
+        // "Early stopping, best iteration is:", and the line below.
+        let recalls = text.ends_with(':') && text.split(' ').any(words::is_recall);
+        let recalled = std::mem::replace(&mut self.recalled, recalls);
+        self.ignored = self.traceback.has(line) || recalled;
+    }
+
+    /// What the last line said.
+    pub fn remember(&mut self, reading: Option<&Reading>) {
+        if let Some(r) = reading {
+            let bar = r.step.as_ref().is_some_and(|s| s.bar);
+            let bare = r.step.is_none() && r.loss.is_none() && r.metrics.is_empty();
+            let heading = bare && r.epoch.is_some_and(|e| e.total.is_some());
+            self.under_epoch = heading || self.under_epoch && bar;
+        }
     }
 
     /// What this line says, if it shows progress.
     pub fn read(&self, line: &Line) -> Option<Reading> {
+        if self.ignored {
+            return None;
+        }
         if let Some(row) = self.csv.as_ref().and_then(|csv| csv.read(&line.text)) {
             return Some(row);
         }
         let tokens = tokens(&line.text);
-        let parts = Parts::new(&tokens, self.table.as_ref());
+        let mut parts = Parts::new(&tokens, self.table.as_ref());
+        if is_foreign(&line.text, &tokens, parts.body) {
+            return None;
+        }
+        parts.under_epoch = self.under_epoch;
         let mut reading = parts.reading()?;
         reading.redrawn = line.redrawn;
         if line.text.trim_start().starts_with('{') && !reading.source.ends_with("bar") {
@@ -67,7 +101,7 @@ impl<'a> Parts<'a> {
     fn new(tokens: &'a [Token<'a>], table: Option<&'a Table>) -> Self {
         let body = counters::body(tokens);
         let counters = counters::find(tokens, body);
-        let keyed = counters::keyed(tokens, &counters);
+        let keyed = keyed::keyed(tokens, &counters);
         let mut values = values::find(tokens, &counters);
         values.retain(|v| !keyed.iter().any(|k| (v.first..v.at).contains(&k.at)));
         Self {
@@ -78,6 +112,7 @@ impl<'a> Parts<'a> {
             table: table.filter(|t| t.fits(tokens)),
             counters,
             keyed,
+            under_epoch: false,
         }
     }
 
@@ -95,7 +130,7 @@ impl<'a> Parts<'a> {
         }
         let (loss, metrics) = self.measures();
         let percent = self.percent(step.is_some());
-        let rate = values::rate(self.tokens, self.bar.is_some())
+        let rate = times::rate(self.tokens, self.bar.is_some())
             .filter(|_| !epoch.is_some_and(|e| e.done && step.is_none()));
         if epoch.is_none() && step.is_none() && percent.is_none() {
             // Only what adds to progress that is known already.
@@ -115,7 +150,7 @@ impl<'a> Parts<'a> {
             says_train: self.says_train(step.as_ref()),
             is_told: false,
             rank: self.rank(),
-            eta_s: values::eta(
+            eta_s: times::eta(
                 self.tokens,
                 step.as_ref().is_some_and(|s| s.total != Some(s.n)),
             ),
@@ -308,6 +343,17 @@ impl<'a> Parts<'a> {
             || near(c.at.checked_sub(2))
             || near(c.at.checked_sub(1));
         let nameless = c.name.is_empty() || words::is_train(&c.name);
+        // "[1/4] epoch 3/10", "(0/4) Epoch 3, batch 50": a rank, a fold.
+        let named = |at: usize| at > c.at && at <= c.end + 3;
+        let epochs = |counts| counts == Counts::Epochs;
+        let outside = self
+            .counters
+            .iter()
+            .any(|o| o.counts.is_some_and(epochs) && named(o.at))
+            || self.keyed.iter().any(|k| epochs(k.counts) && named(k.at));
+        if c.name.is_empty() && outside {
+            return false;
+        }
         let first = c.at <= self.body + 1;
         let has_loss = self
             .values
@@ -389,33 +435,6 @@ impl<'a> Parts<'a> {
             .map(|(_, v)| (v.name.clone(), v.number))
             .collect();
         (best.map(|(_, i)| values[i].number), metrics)
-    }
-
-    fn percent(&self, has_step: bool) -> Option<f64> {
-        if let Some(named) = self.named_percent().filter(|_| has_step) {
-            return Some(named);
-        }
-        let shown = self
-            .tokens
-            .iter()
-            .enumerate()
-            .find_map(|(i, t)| match t.kind {
-                Kind::Percent(p) if (0.0..=100.0).contains(&p) => Some((i, p)),
-                _ => None,
-            });
-        let (at, percent) = shown?;
-        let progress = self.tokens[..at]
-            .iter()
-            .rev()
-            .take(3)
-            .any(|t| t.is_word() && t.text.to_lowercase().starts_with("progress"));
-        let beside = self
-            .counters
-            .iter()
-            .any(|c| at.abs_diff(c.end) <= 1 || c.at.abs_diff(at) <= 2);
-        let shown = has_step || !self.keyed.is_empty() || !self.counters.is_empty();
-        let alone = self.stands_alone(at) && shown;
-        (self.bar.is_some() || progress || (has_step && beside) || alone).then_some(percent)
     }
 
     /// A row of a boxed table, `| key | value |`, says one thing alone.

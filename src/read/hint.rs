@@ -31,12 +31,18 @@ const SHORTEST: usize = 4;
 /// Whether the grammar should look at this line.
 pub(super) fn may_matter(line: &[u8]) -> bool {
     line.len() >= SHORTEST
-        && (has_word(line) || starts_with_count(line) || has_mark(line) || has_foreign_word(line))
+        && (has_word(line)
+            || starts_with_count(line)
+            || has_mark(line)
+            || has_percent_of_training(line)
+            || has_foreign_word(line))
 }
 
 /// A number at the very start, alone or in brackets: rows of tables, `[59]`, `10:`.
 fn starts_with_count(line: &[u8]) -> bool {
     let line = line.trim_ascii_start();
+    // A table with frames.
+    let line = line.strip_prefix(b"|").unwrap_or(line).trim_ascii_start();
     let (bracket, rest) = match line.strip_prefix(b"[") {
         Some(rest) => (true, rest),
         None => (false, line),
@@ -59,6 +65,15 @@ fn starts_with_count(line: &[u8]) -> bool {
 fn is_cell(rest: &[u8]) -> bool {
     let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
     digits > 0 && rest.get(digits) == Some(&b',')
+}
+
+/// `Training: 45%`
+fn has_percent_of_training(line: &[u8]) -> bool {
+    memchr::memchr(b'%', line).is_some_and(|at| {
+        at > 0
+            && line[at - 1].is_ascii_digit()
+            && memchr::memmem::find(&line[..at], b"raining").is_some()
+    })
 }
 
 const fn four(word: [u8; 4]) -> u32 {
@@ -86,13 +101,16 @@ fn has_word(line: &[u8]) -> bool {
             || word == four(*b"krok")
             || word == four(*b"lote")
             || word == four(*b"pass")
+            // Of "Traceback": what it quotes is no progress.
+            || word == four(*b"ceba")
     })
 }
 
 /// The same beyond ASCII; a bar's glyphs alone say nothing without a number beside them.
 fn has_foreign_word(line: &[u8]) -> bool {
-    const WORDS: [&str; 21] = [
+    const WORDS: [&str; 22] = [
         "轮",
+        "进度",
         "步",
         "批",
         "迭代",

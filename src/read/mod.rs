@@ -22,12 +22,15 @@ mod company;
 mod counters;
 mod csv;
 pub mod fingerprint;
+mod foreign;
 mod grammar;
 mod hint;
+mod keyed;
 mod milestones;
 mod pace;
 mod pairs;
 mod pattern;
+mod percent;
 mod reading;
 mod row;
 mod said;
@@ -36,6 +39,7 @@ mod screen;
 mod shown;
 mod table;
 mod terminal;
+mod times;
 mod token;
 mod tracker;
 mod values;
@@ -278,7 +282,9 @@ impl Channel {
     /// A whole line.
     fn read(&mut self, line: &Line) -> Option<Reading> {
         self.grammar.notice(&line.text);
-        self.reading(line)
+        let reading = self.reading(line);
+        self.grammar.remember(reading.as_ref());
+        reading
     }
 
     /// A line that fits a pattern of the user's says what the pattern says.

@@ -60,26 +60,6 @@ impl Parts<'_> {
         })
     }
 
-    /// `"percentage": 16.18`
-    pub(super) fn named_percent(&self) -> Option<f64> {
-        let names = ["percentage", "percent", "pct", "progress_pct"];
-        let named = |name: &str| names.iter().any(|n| name.eq_ignore_ascii_case(n));
-        let found = self.values.iter().find(|v| v.separated && named(&v.name))?;
-        (0.0..=100.0)
-            .contains(&found.number)
-            .then_some(found.number)
-    }
-
-    /// `[ 41.3% ]` at the beginning, or `(27.7% complete)`.
-    pub(super) fn stands_alone(&self, at: usize) -> bool {
-        let is = |i: usize, mark| self.tokens.get(i).is_some_and(|t| t.is(mark));
-        let leads = at == self.body + 1 && is(self.body, '[') && is(at + 1, ']');
-        let done = self.tokens.get(at + 1).is_some_and(|t| {
-            t.is_word() && matches!(t.text, "complete" | "completed" | "done" | "finished")
-        });
-        leads || done && at > 0 && is(at - 1, '(')
-    }
-
     /// Whether what stands in a bracket at `at` comes first, or behind `Train:`.
     fn begins_at(&self, at: usize) -> bool {
         let before = self.tokens.get(self.body..at.saturating_sub(1));

@@ -18,12 +18,14 @@ impl Table {
     /// The header, if this line is one: its first column is a counter and another a measure.
     pub fn header(tokens: &[Token<'_>]) -> Option<Self> {
         let mut columns: Vec<String> = Vec::new();
+        let mut parted = false;
         for t in tokens {
             if t.is('|') {
+                parted = true;
                 continue;
             }
             match columns.last_mut() {
-                Some(cell) if t.blanks < 2 => {
+                Some(cell) if t.blanks < 2 && !std::mem::take(&mut parted) => {
                     if t.gap {
                         cell.push(' ');
                     }
@@ -34,7 +36,7 @@ impl Table {
         }
         let loss = columns.iter().any(|c| c.to_lowercase().contains("loss"));
         let measured = loss || columns.iter().any(|c| words::is_measure(c));
-        if columns.len() < 3 || !measured {
+        if columns.len() < 2 || (columns.len() == 2 && !loss) || !measured {
             return None;
         }
         let find = |wanted: Counts, short: &str| {

@@ -170,15 +170,9 @@ fn number(rest: &str, before: Option<&Token<'_>>, gap: bool) -> (Kind, usize, us
     let bytes = rest.as_bytes();
     let sign = usize::from(matches!(bytes[0], b'-' | b'+'));
     let mut end = sign + digits(&bytes[sign..]);
-    // 1,234,567 and 1_234_567
-    let mut commas = false;
-    if (1..=3).contains(&(end - sign)) && !rest[sign..].starts_with("0,") {
-        let mark = bytes.get(end).filter(|mark| matches!(mark, b',' | b'_'));
-        while mark.is_some() && bytes.get(end) == mark && digits(&bytes[end + 1..]) == 3 {
-            end += 4;
-            commas = true;
-        }
-    }
+    let grouped = thousands(rest, sign, end);
+    let commas = grouped > end;
+    end = grouped;
     if bytes.get(end) == Some(&b':') && digits(&bytes[end + 1..]) == 2 && !commas && sign == 0 {
         let (seconds, len) = clock(rest);
         return (Kind::Clock(seconds), len, 0);
@@ -207,7 +201,7 @@ fn number(rest: &str, before: Option<&Token<'_>>, gap: bool) -> (Kind, usize, us
         return (Kind::Opaque, len, 0);
     }
     let value = if commas {
-        rest[..end].replace([',', '_'], "").parse()
+        rest[..end].replace([',', '_', '\''], "").parse()
     } else if decimal_comma {
         rest[..end].replace(',', ".").parse()
     } else {
@@ -227,6 +221,20 @@ fn number(rest: &str, before: Option<&Token<'_>>, gap: bool) -> (Kind, usize, us
         Kind::Float(value)
     };
     (kind, end + unit, unit)
+}
+
+/// Where `1,234,567`, `1_234_567` or `1'234'567` ends, whose first digits end at `end`.
+fn thousands(rest: &str, sign: usize, mut end: usize) -> usize {
+    let bytes = rest.as_bytes();
+    if (1..=3).contains(&(end - sign)) && !rest[sign..].starts_with("0,") {
+        let mark = bytes
+            .get(end)
+            .filter(|mark| matches!(mark, b',' | b'_' | b'\''));
+        while mark.is_some() && bytes.get(end) == mark && digits(&bytes[end + 1..]) == 3 {
+            end += 4;
+        }
+    }
+    end
 }
 
 /// `0,53` as half the world writes it, and no list: `0,1,2`.

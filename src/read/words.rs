@@ -52,8 +52,10 @@ fn counter_in_lower_case(word: &str) -> Option<(Counts, bool)> {
         }
     }
     let found = match lower {
-        "epoch" | "epoca" | "época" | "epoche" | "époque" | "эпоха" | "epoka" | "轮" | "轮次"
-        | "训练轮次" | "エポック" | "에폭" | "에포크" => (Counts::Epochs, false),
+        "epoch" | "ep" | "轮数" | "epoca" | "época" | "epoche" | "époque" | "эпоха" | "epoka"
+        | "轮" | "轮次" | "训练轮次" | "エポック" | "에폭" | "에포크" => {
+            (Counts::Epochs, false)
+        }
         "epochs" | "épocas" | "epocas" | "epochen" | "époques" => (Counts::Epochs, true),
         "step" | "iter" | "iteration" | "it" | "batch" | "minibatch" | "mini-batch"
         | "mini_batch" | "update" | "episode" | "trial" | "round" | "generation" | "步"
@@ -65,7 +67,6 @@ fn counter_in_lower_case(word: &str) -> Option<(Counts, bool)> {
         "global_step"
         | "global-step"
         | "globalstep"
-        | "micro_step"
         | "num_updates"
         | "total_timesteps"
         | "num_timesteps"
@@ -149,20 +150,8 @@ pub(super) fn loss_fit(name: &str) -> Option<u8> {
         if parts.iter().any(|p| is_eval_part(p)) || has("scale") || has("scaler") || has("best") {
             return None;
         }
-        if matches!(
-            lower,
-            "loss"
-                | "train_loss"
-                | "train/loss"
-                | "pérdida"
-                | "verlust"
-                | "perte"
-                | "perda"
-                | "perdita"
-                | "потери"
-                | "손실"
-        ) {
-            return Some(u8::from(lower != "loss"));
+        if let Some(fit) = plain_loss(lower) {
+            return Some(fit);
         }
         // What is minimised under another name.
         if matches!(lower, "xent" | "nll" | "cost") {
@@ -192,11 +181,34 @@ pub(super) fn loss_fit(name: &str) -> Option<u8> {
                     | "slice"
             )
         });
+        if parts.as_slice() == ["value", "loss"] {
+            return None;
+        }
         if has("loss") && plain {
             return Some(if train { 1 } else { 2 });
         }
         (lower.ends_with("loss") && !has("policy") && !has("value") && !has("entropy")).then_some(4)
     })
+}
+
+/// The loss itself, in the languages that scripts are written in: 0, and 1 with a word more.
+fn plain_loss(lower: &str) -> Option<u8> {
+    if matches!(
+        lower,
+        "loss"
+            | "train_loss"
+            | "train/loss"
+            | "pérdida"
+            | "verlust"
+            | "perte"
+            | "perda"
+            | "perdita"
+            | "потери"
+            | "손실"
+    ) {
+        return Some(u8::from(lower != "loss"));
+    }
+    None
 }
 
 /// A word that names a loss by itself, wherever it stands.
@@ -401,8 +413,14 @@ pub(super) fn is_remaining(word: &str) -> bool {
     lowered(word, |lower| {
         matches!(
             lower,
-            "eta" | "remaining" | "eta_seconds" | "eta_s" | "剩余时间" | "剩余"
-        )
+            "eta"
+                | "remaining"
+                | "eta_seconds"
+                | "eta_s"
+                | "remaining_time"
+                | "time_remaining"
+                | "time_left"
+        ) || lower.contains("剩余")
     })
 }
 

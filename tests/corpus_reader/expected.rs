@@ -9,10 +9,11 @@ pub enum Expected {
     Number(f64),
     Between(f64, f64),
     Nan,
+    Nothing,
 }
 
 impl Expected {
-    /// As it is written down: a list is a range, a text a loss that is no number.
+    /// As it is written down: a list is a range, a text a loss that is no number, null nothing.
     pub fn of(value: &Value) -> Self {
         match value {
             Value::Array(range) => Self::Between(
@@ -20,18 +21,23 @@ impl Expected {
                 range[1].as_f64().expect("a number"),
             ),
             Value::String(_) => Self::Nan,
+            Value::Null => Self::Nothing,
             number => Self::Number(number.as_f64().expect("a number")),
         }
     }
 
     /// Whether this field of the mark says so; displays round.
     pub fn is_met(&self, mark: Option<&Mark>, field: &str) -> bool {
-        mark.and_then(|mark| value(mark, field))
-            .is_some_and(|got| match self {
-                Self::Nan => got.is_nan(),
-                Self::Between(low, high) => (*low..=*high).contains(&got),
-                Self::Number(n) => (got - n).abs() <= (0.006 * n.abs()).max(1e-3),
-            })
+        let got = mark.and_then(|mark| value(mark, field));
+        if matches!(self, Self::Nothing) {
+            return got.is_none();
+        }
+        got.is_some_and(|got| match self {
+            Self::Nothing => false,
+            Self::Nan => got.is_nan(),
+            Self::Between(low, high) => (*low..=*high).contains(&got),
+            Self::Number(n) => (got - n).abs() <= (0.006 * n.abs()).max(1e-3),
+        })
     }
 }
 
