@@ -23,8 +23,13 @@ pub(super) struct Csv {
 impl Csv {
     /// The header, if this line is one: names alone, among them a counter and a measure.
     pub fn header(line: &str) -> Option<Self> {
+        // Most lines with a comma are told by their first cells.
+        let is_name = |cell: &str| cell.starts_with(|c: char| c.is_alphabetic() || c == '_');
+        if !fields(line)?.all(is_name) {
+            return None;
+        }
         let names: Vec<String> = fields(line)?.map(str::to_owned).collect();
-        let numbers = |name: &String| name.parse::<f64>().is_ok() || name.is_empty();
+        let numbers = |name: &String| name.parse::<f64>().is_ok();
         if names.len() < 2 || names.len() > COLUMNS || names.iter().any(numbers) {
             return None;
         }

@@ -42,8 +42,11 @@ pub(super) fn keyed(tokens: &[Token<'_>], counters: &[Counter]) -> Vec<Keyed> {
 
 /// The counter whose name is glued to this number: `50epoch`, `113batch`.
 pub(super) fn glued(number: &Token<'_>) -> Option<Counts> {
+    if number.unit.len() < 4 {
+        return None;
+    }
     let (counts, plural) = words::counter(number.unit)?;
-    (number.unit.len() >= 4 && !plural).then_some(counts)
+    (!plural).then_some(counts)
 }
 
 /// `3epoch:train:1-113batch:`

@@ -102,6 +102,22 @@ pub(super) fn rate(tokens: &[Token<'_>], beside_bar: bool) -> Option<f64> {
     shown.or_else(|| named(tokens))
 }
 
+/// Names of steps a second, and of seconds a step.
+const RATES: [&str; 5] = [
+    "ups",
+    "steps_per_second",
+    "steps_per_sec",
+    "it_per_sec",
+    "iters_per_sec",
+];
+const TIMES: [&str; 5] = [
+    "iter_time",
+    "step_time",
+    "time_per_step",
+    "sec_per_step",
+    "step_avg",
+];
+
 /// `steps_per_second=12.1`, `ups=9.8`, `iter_time: 0.312s`, `step_avg:123.11ms`.
 fn named(tokens: &[Token<'_>]) -> Option<f64> {
     tokens.windows(3).find_map(|w| {
@@ -109,21 +125,17 @@ fn named(tokens: &[Token<'_>]) -> Option<f64> {
             return None;
         }
         let n = w[2].number().filter(|n| n.is_finite() && *n > 0.0)?;
-        let name = w[0].text.to_ascii_lowercase();
-        match name.strip_prefix("train_").unwrap_or(&name) {
-            "ups" | "steps_per_second" | "steps_per_sec" | "it_per_sec" | "iters_per_sec" => {
-                w[2].unit.is_empty().then_some(n)
-            }
-            "iter_time" | "step_time" | "time_per_step" | "sec_per_step" | "step_avg" => {
-                let scale = match w[2].unit {
-                    "ms" => 1e-3,
-                    "s" | "" => 1.0,
-                    _ => return None,
-                };
-                Some(1.0 / (n * scale))
-            }
-            _ => None,
+        let name = w[0].text.strip_prefix("train_").unwrap_or(w[0].text);
+        let is = |names: &[&str]| names.iter().any(|n| name.eq_ignore_ascii_case(n));
+        if is(&RATES) {
+            return w[2].unit.is_empty().then_some(n);
         }
+        let scale = match w[2].unit {
+            "ms" => 1e-3,
+            "s" | "" => 1.0,
+            _ => return None,
+        };
+        is(&TIMES).then(|| 1.0 / (n * scale))
     })
 }
 
