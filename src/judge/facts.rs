@@ -19,6 +19,8 @@ pub struct JobFacts {
     pub world: Option<u32>,
     /// Whether this run is one rank of several that were started elsewhere.
     pub local_rank: Option<u32>,
+    /// Nobody hears what the job prints: a patrol found it.
+    pub unheard: bool,
     /// This is no job: what is judged is the machine as a patrol sees it.
     pub machine: bool,
 }
@@ -40,6 +42,7 @@ impl JobFacts {
             pid: record.pid,
             world: record.job.world,
             local_rank: record.job.local_rank,
+            unheard: record.origin.is_some(),
             machine: record.origin == Some(Origin::Machine),
         }
     }

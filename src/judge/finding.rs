@@ -69,6 +69,20 @@ impl Evidence {
         self
     }
 
+    /// A number of any size, to four digits at least.
+    pub fn figures(mut self, name: &str, value: impl Into<Option<f64>>) -> Self {
+        let value = value.into();
+        let Some(value) = value.filter(|x| x.abs() < 100.0 && x.fract() != 0.0) else {
+            return self.num(name, value);
+        };
+        let decimals = (3.0 - value.abs().log10().floor()).clamp(0.0, 300.0);
+        let rounded = format!("{value:.0$}", decimals as usize).parse().ok();
+        if let Some(number) = rounded.and_then(Number::from_f64) {
+            self.0.insert(name.to_owned(), Value::Number(number));
+        }
+        self
+    }
+
     /// A word.
     pub fn text(mut self, name: &str, value: impl Into<Option<String>>) -> Self {
         if let Some(value) = value.into() {

@@ -1,19 +1,31 @@
 //! Users' rules: a condition that has held for so long.
 //!
-//! Owns the values behind the names of `model::names` and the time that a condition has held.
-//! A value that is missing makes a condition neither true nor false.
+//! Owns the time that a condition has held, and the windows that conditions look back over, each
+//! of them once however many rules name it. A value that is missing makes a condition neither
+//! true nor false.
 
-use crate::model::{Condition, Reading, Rule, Sample};
+mod span;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use crate::model::names::{NAMES, Unit};
+use crate::model::{Rule, Sample, Term, filled};
 
 use super::finding::{Book, Claim, Evidence};
 use super::view::View;
+use span::Span;
+use value::value;
 
 /// A condition that can't be told for so long has to hold anew, seconds.
 const BLIND_S: f64 = 60.0;
 
 /// All rules.
 #[derive(Clone, Debug, Default)]
-pub struct Rules(Vec<Held>);
+pub struct Rules {
+    held: Vec<Held>,
+    windows: Vec<(Term, Span)>,
+}
 
 #[derive(Clone, Debug)]
 struct Held {
@@ -27,35 +39,57 @@ struct Held {
 impl Rules {
     /// These rules.
     pub fn new(rules: Vec<Rule>) -> Self {
+        let mut windows: Vec<(Term, Span)> = Vec::new();
+        for term in rules.iter().flat_map(|rule| rule.condition.terms()) {
+            if let Some((how, window)) = term.over
+                && !windows.iter().any(|(known, _)| known == term)
+            {
+                windows.push((term.clone(), Span::new(how, window)));
+            }
+        }
         let held = |rule| Held {
             rule,
             since: None,
             blind_s: 0.0,
         };
-        Self(rules.into_iter().map(held).collect())
+        Self {
+            held: rules.into_iter().map(held).collect(),
+            windows,
+        }
     }
 
     /// Takes in one sample.
     pub fn sample(&mut self, sample: &Sample, v: &View<'_>, book: &mut Book) {
-        for held in &mut self.0 {
-            held.sample(sample, v, book);
+        let own_s = v.s.now.own_s;
+        for (term, span) in &mut self.windows {
+            span.push(own_s, v.s.dt, value(&term.name, sample, v, book));
+        }
+        for held in &mut self.held {
+            let windows = &self.windows;
+            let of = |term: &Term, book: &Book| {
+                if term.over.is_none() {
+                    return value(&term.name, sample, v, book);
+                }
+                let window = windows.iter().find(|(known, _)| known == term);
+                window.and_then(|(_, span)| span.value(own_s))
+            };
+            held.sample(&of, v, book);
         }
     }
 }
 
+/// The value of a term, which may be a finding's in the book.
+type Values<'a> = &'a dyn Fn(&Term, &Book) -> Option<f64>;
+
 impl Held {
-    fn sample(&mut self, sample: &Sample, v: &View<'_>, book: &mut Book) {
+    fn sample(&mut self, value: Values<'_>, v: &View<'_>, book: &mut Book) {
         let now = (v.s.now.elapsed_s, v.s.now.own_s);
-        let holds = {
-            let value = |name: &str| value(name, sample, v, book);
-            self.rule.condition.holds(&value)
-        };
-        match holds {
+        match self.rule.condition.holds(&|term| value(term, book)) {
             Some(true) => {
                 let since = *self.since.get_or_insert(now);
                 self.blind_s = 0.0;
                 if now.1 - since.1 >= self.rule.lasting.as_secs_f64() {
-                    self.raise(since.0, sample, v, book);
+                    self.raise(since.0, value, book);
                 }
             }
             Some(false) => {
@@ -71,70 +105,39 @@ impl Held {
         }
     }
 
-    fn raise(&self, since: f64, sample: &Sample, v: &View<'_>, book: &mut Book) {
+    fn raise(&self, since: f64, value: Values<'_>, book: &mut Book) {
         if book.holds(&self.rule.name) {
             return;
         }
-        let mut names = Vec::new();
-        named(&self.rule.condition, &mut names);
-        let evidence = names.iter().fold(Evidence::new(), |all, name| {
-            all.num(name, value(name, sample, v, book))
+        let rule = &self.rule;
+        let terms = rule.condition.terms().into_iter();
+        let found: Vec<_> = terms
+            .map(|term| (term, term.to_string(), value(term, book)))
+            .collect();
+        let evidence = found.iter().fold(Evidence::new(), |all, (_, name, value)| {
+            all.figures(name, *value)
         });
-        let say = self.rule.say.clone();
-        let claim = Claim::new(&self.rule.name, self.rule.severity, since)
+        let shown = |inner: &str| {
+            let (term, _, value) = found.iter().find(|(_, name, _)| squeezed(name) == inner)?;
+            Some(value.map_or_else(|| "?".to_owned(), |value| unit(&term.name).text(value)))
+        };
+        let advice = match &rule.say {
+            Some(say) => filled(say, shown),
+            None => rule.when.clone(),
+        };
+        let claim = Claim::new(&rule.name, rule.severity, since)
             .evidence(evidence)
-            .advice(say.unwrap_or_else(|| self.rule.when.clone()));
+            .advice(advice);
         book.raise(claim);
     }
 }
 
-fn named<'a>(condition: &'a Condition, names: &mut Vec<&'a str>) {
-    match condition {
-        Condition::Compare { name, .. } | Condition::Holds(name) => names.push(name),
-        Condition::And(a, b) | Condition::Or(a, b) => {
-            named(a, names);
-            named(b, names);
-        }
-        Condition::Not(a) => named(a, names),
-    }
+/// Without blanks.
+fn squeezed(text: &str) -> String {
+    text.split_whitespace().collect()
 }
 
-/// The value of a name, in the unit that `model::names` gives it.
-fn value(name: &str, sample: &Sample, v: &View<'_>, book: &Book) -> Option<f64> {
-    let gpus = &sample.gpus;
-    match name {
-        "gpu.util" => mean(gpus.iter().map(|g| g.util_pct.get())),
-        "gpu.mem" => sum(gpus.iter().map(|g| g.mem_used_mib.get())),
-        "gpu.power" => sum(gpus.iter().map(|g| g.power_w.get())),
-        "gpu.temp" => gpus.iter().filter_map(|g| g.temp_c.get()).reduce(f64::max),
-        "job.mem" => sum(sample.job_mem_mib.iter().map(Reading::get)),
-        "job.sm" => mean(sample.job_sm_pct.iter().map(Reading::get)),
-        "job.cpu" => sample.job.cpu_cores.get(),
-        "job.rss" => sample.job.rss_mib.get(),
-        "host.cpu" => sample.host.cpu_pct.get(),
-        "progress.age" => v.s.advances.begun.then(|| v.s.progress_age()),
-        "progress.rate" => sample.progress.rate,
-        "progress.epoch" => sample.progress.epoch,
-        "progress.step" => sample.progress.step.map(|s| s as f64),
-        "progress.loss" => sample.progress.loss.map(|l| l.0),
-        "out.age" => Some(v.s.now.own_s - v.s.printed.own_s),
-        _ => {
-            let finding = name.strip_prefix("finding.")?.replace('_', "-");
-            Some(f64::from(u8::from(book.holds(&finding))))
-        }
-    }
-}
-
-/// Together; missing where nothing or not everything is told.
-fn sum(mut values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
-    let first = values.next()??;
-    values.try_fold(first, |sum, value| Some(sum + value?))
-}
-
-/// The mean of those that are told.
-fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
-    let (sum, n) = values
-        .flatten()
-        .fold((0.0, 0_u32), |(sum, n), value| (sum + value, n + 1));
-    (n > 0).then(|| sum / f64::from(n))
+fn unit(name: &str) -> Unit {
+    let known = NAMES.iter().find(|(known, ..)| *known == name);
+    known.map_or(Unit::Number, |(_, unit, _)| *unit)
 }

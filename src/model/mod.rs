@@ -52,7 +52,7 @@ pub use process::ProcessId;
 pub use program::{OwnProcesses, Program, Programs};
 pub use reading::{Reading, Why};
 pub use record::{EnvSetting, GitState, JobIds, Origin, RunRecord, Seat, Summary};
-pub use rule::{Comparison, Condition, Rule};
+pub use rule::{Aggregate, Comparison, Condition, Rule, Term, filled};
 pub use sample::{GpuProcess, GpuSample, HostSample, JobSample, ProgressState, Sample, Throttle};
 pub use secret::{Hidden, SecretRef};
 pub use settings::{FindingSettings, JudgeSettings, Limit, duration_text};

@@ -124,6 +124,19 @@ pub fn seconds_text(seconds: f64) -> String {
     }
 }
 
+/// A plain number as a person writes it: `97`, `48.2`; a small one with three digits, `0.00312`.
+pub fn number_text(number: f64) -> String {
+    let decimals = if number == 0.0 || number.abs() >= 1.0 || !number.is_finite() {
+        1
+    } else {
+        // Of 0.00312 the logarithm is -2.5: 5 decimals.
+        (2.0 - number.abs().log10().floor()).clamp(1.0, 12.0) as usize
+    };
+    let text = format!("{number:.decimals$}");
+    let short = text.trim_end_matches('0').trim_end_matches('.');
+    if short == "-0" { "0" } else { short }.to_owned()
+}
+
 /// Mebibytes as a person writes them: `512 MiB`, `6.0 GiB`.
 pub fn mib_text(mib: f64) -> String {
     if mib >= 1024.0 {
@@ -196,5 +209,23 @@ mod tests {
         assert_eq!(seconds_text(11_040.0), "3h 04m");
         assert_eq!(seconds_text(59.96), "1m 00s");
         assert_eq!(seconds_text(183_600.0), "2d 03h");
+    }
+
+    #[test]
+    fn numbers_keep_what_counts() {
+        for (number, text) in [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (97.04, "97"),
+            (48.249, "48.2"),
+            (1200.0, "1200"),
+            (-3.25, "-3.2"),
+            (0.5, "0.5"),
+            (0.003_124_9, "0.00312"),
+            (1e-15, "0"),
+            (f64::NAN, "NaN"),
+        ] {
+            assert_eq!(number_text(number), text);
+        }
     }
 }

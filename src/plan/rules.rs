@@ -81,10 +81,11 @@ mod tests {
     fn what_is_recorded_is_read_again() {
         let text = "rules:\n- {name: low, when: gpu.util < 20 and not finding.stalled, for: 90s}\n\
                     - {name: hot, when: gpu.temp > 85C, severity: critical, say: hot}\n\
+                    - {name: grows, when: 'rise(job.mem, 90m) > 2GiB', say: '{rise(job.mem, 90m)}'}\n\
                     judge: {stalled: {after: 5s}, idle_holding: {below: 20, for: 10m}}\n";
         let read = profile(&Layer::parse(text, "x").unwrap().tree).unwrap();
         let values = to_values(&read.rules);
-        assert_eq!(values.len(), 2);
+        assert_eq!(values.len(), 3);
         assert_eq!(from_values(&values), Ok(read.rules));
         let map = judge_to_map(&read.judge);
         assert_eq!(judge_from_map(&map), Ok(read.judge));

@@ -4,10 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use super::text::short;
 use crate::model::names::{SUMMARY_NAMES, Unit};
-use crate::model::units::{mib_text, seconds_text};
-use crate::model::{Condition, Gate, GateVerdict, Summary};
+use crate::model::{Gate, GateVerdict, Summary};
 
 /// Findings that nobody can raise where no GPU is watched.
 const ABOUT_GPUS: [&str; 12] = [
@@ -70,28 +68,16 @@ impl Whole<'_> {
 /// Each gate's verdict.
 pub fn judge(gates: &[Gate], whole: Whole<'_>) -> Vec<GateVerdict> {
     let verdict = |gate: &Gate| {
-        let mut found = BTreeMap::new();
-        named(&gate.condition, &mut |name| {
-            found.insert(name.to_owned(), whole.value(name));
-        });
+        let terms = gate.condition.terms().into_iter();
+        let found = terms.map(|term| (term.name.clone(), whole.value(&term.name)));
+        let found: BTreeMap<_, _> = found.collect();
         GateVerdict {
             when: gate.text.split_whitespace().collect::<Vec<_>>().join(" "),
-            holds: gate.condition.holds(&|name| whole.value(name)),
+            holds: gate.condition.holds(&|term| whole.value(&term.name)),
             found,
         }
     };
     gates.iter().map(verdict).collect()
-}
-
-fn named(condition: &Condition, note: &mut impl FnMut(&str)) {
-    match condition {
-        Condition::Compare { name, .. } | Condition::Holds(name) => note(name),
-        Condition::And(a, b) | Condition::Or(a, b) => {
-            named(a, note);
-            named(b, note);
-        }
-        Condition::Not(a) => named(a, note),
-    }
 }
 
 /// `gate failed: gpu.util.mean < 30 (gpu.util.mean was 4.2 %)`; None of one that passed.
@@ -133,13 +119,8 @@ fn was(name: &str, value: Option<f64>) -> Option<String> {
         return Some(format!("{name} {raised} raised"));
     }
     let unit = SUMMARY_NAMES.iter().find(|(known, ..)| *known == name);
-    let text = match unit.map(|(_, unit, _)| *unit) {
-        Some(Unit::Percent) => format!("{} %", short(value)),
-        Some(Unit::Mib) => mib_text(value),
-        Some(Unit::Seconds) => seconds_text(value),
-        Some(Unit::Watts) => format!("{} W", short(value)),
-        _ => short(value),
-    };
+    let unit = unit.map_or(Unit::Number, |(_, unit, _)| *unit);
+    let text = unit.text(value);
     Some(format!("{name} was {text}"))
 }
 

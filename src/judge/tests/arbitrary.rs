@@ -1,6 +1,7 @@
 //! Whatever comes: no panic, the same words for the same inputs, lives in their order.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use proptest::prelude::*;
 
@@ -8,8 +9,8 @@ use super::run::{on_cpu, quiet, spinning, training};
 use crate::judge::{Finding, Input, JobFacts, Judge};
 use crate::model::FindingState::{Cleared, Raised};
 use crate::model::{
-    Event, Exit, GpuChange, JudgeSettings, Logged, Metric, ProcessChange, Reading, Sample, Stamp,
-    Stream,
+    Aggregate, Comparison, Condition, Event, Exit, GpuChange, JudgeSettings, Logged, Metric,
+    ProcessChange, Reading, Rule, Sample, Severity, Stamp, Stream, Term,
 };
 
 #[derive(Clone, Debug)]
@@ -143,8 +144,35 @@ fn feed(judge: &mut Judge, things: &[Thing]) -> Vec<Finding> {
     things.iter().flat_map(step).collect()
 }
 
+/// A rule of each function, which comes and goes with what is odd.
+fn rules() -> Vec<Rule> {
+    let names = [
+        "job.rss",
+        "gpu.power",
+        "gpu.util",
+        "progress.loss",
+        "job.mem",
+    ];
+    let rule = |(i, (how, name)): (usize, (Aggregate, &'static str))| Rule {
+        name: format!("rule-{name}"),
+        when: String::new(),
+        condition: Condition::Compare {
+            term: Term {
+                name: names[i].to_owned(),
+                over: Some((how, Duration::from_secs(60))),
+            },
+            op: Comparison::Greater,
+            number: 80.0,
+        },
+        lasting: Duration::from_secs(5),
+        severity: Severity::Warning,
+        say: None,
+    };
+    Aggregate::ALL.into_iter().enumerate().map(rule).collect()
+}
+
 fn new() -> Judge {
-    Judge::new(JudgeSettings::default(), Vec::new(), JobFacts::default())
+    Judge::new(JudgeSettings::default(), rules(), JobFacts::default())
 }
 
 proptest! {

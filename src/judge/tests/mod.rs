@@ -3,6 +3,6 @@
 mod arbitrary;
 mod others;
 mod patrol;
-mod run;
+pub(in crate::judge) mod run;
 mod slow;
 mod stalls;

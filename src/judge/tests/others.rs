@@ -6,7 +6,7 @@ use super::run::{Run, on_cpu, quiet, training};
 use crate::model::FindingState::{Cleared, Raised};
 use crate::model::{
     Comparison, Condition, Event, Exit, GpuChange, JudgeSettings, Outcome, ProcessChange, Reading,
-    Rule, Severity,
+    Rule, Severity, Term,
 };
 
 const NONE: [&str; 0] = [];
@@ -242,7 +242,7 @@ fn what_the_driver_reports_is_sorted() {
 fn a_users_rule_holds_for_its_time() {
     let compare = |name: &str, op, number| {
         Box::new(Condition::Compare {
-            name: name.into(),
+            term: Term::now(name),
             op,
             number,
         })
@@ -261,7 +261,7 @@ fn a_users_rule_holds_for_its_time() {
     let follows = Rule {
         name: "follows".into(),
         when: "finding.low_util".into(),
-        condition: Condition::Holds("finding.low_util".into()),
+        condition: Condition::Holds(Term::now("finding.low_util")),
         lasting: Duration::ZERO,
         severity: Severity::Critical,
         say: Some("Look.".into()),

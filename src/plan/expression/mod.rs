@@ -1,16 +1,20 @@
 //! Expressions of `rules` and `fail_if`: `gpu.util < 20 and not finding.gpu_unused`.
 //!
 //! Owns the grammar and what it says about mistakes. `not` binds closest, then `and`, then
-//! `or`; a number without a unit is in the unit of the name before it. Pure.
+//! `or`; a number without a unit is in the unit of the name before it. `mean(gpu.util, 10m)` is a
+//! value over the last ten minutes, in rules alone. Pure.
 
 mod parse;
 mod print;
+mod say;
 mod token;
+mod window;
 
 use std::fmt;
 
 pub use parse::parse;
 pub use print::text;
+pub use say::say;
 
 use crate::model::names::{FINDINGS, NAMES, SUMMARY_NAMES, Unit};
 

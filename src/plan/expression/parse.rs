@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::token::{Kind, Token, tokens};
 use super::{ExpressionError, Names, Scope};
 use crate::model::names::Unit;
-use crate::model::{Comparison, Condition};
+use crate::model::{Comparison, Condition, Term};
 use crate::plan::nearest::suggestion;
 
 /// Nesting beyond this is no rule that a person wrote.
@@ -15,7 +15,7 @@ const MAX_DEPTH: usize = 50;
 const MAX_LENGTH: usize = 2000;
 
 /// Units: how they are written, of what, and how much of its base unit one is.
-pub(super) const UNITS: [(&str, Unit, f64); 8] = [
+pub(super) const UNITS: [(&str, Unit, f64); 10] = [
     ("%", Unit::Percent, 1.0),
     ("MiB", Unit::Mib, 1.0),
     ("GiB", Unit::Mib, 1024.0),
@@ -24,6 +24,8 @@ pub(super) const UNITS: [(&str, Unit, f64); 8] = [
     ("h", Unit::Seconds, 3600.0),
     ("W", Unit::Watts, 1.0),
     ("C", Unit::Celsius, 1.0),
+    ("MHz", Unit::Megahertz, 1.0),
+    ("MB/s", Unit::MbPerSecond, 1.0),
 ];
 
 /// Parses an expression.
@@ -51,21 +53,21 @@ pub fn parse(text: &str, names: Names<'_>) -> Result<Condition, ExpressionError>
     }
 }
 
-struct Parser<'a> {
-    text: &'a str,
-    names: Names<'a>,
+pub(super) struct Parser<'a> {
+    pub(super) text: &'a str,
+    pub(super) names: Names<'a>,
     tokens: &'a [Token<'a>],
     depth: usize,
 }
 
-type Parsed = Result<Condition, ExpressionError>;
+pub(super) type Parsed = Result<Condition, ExpressionError>;
 
 impl<'a> Parser<'a> {
-    fn peek(&self) -> Option<&'a Token<'a>> {
+    pub(super) fn peek(&self) -> Option<&'a Token<'a>> {
         self.tokens.first()
     }
 
-    fn next(&mut self) -> Option<&'a Token<'a>> {
+    pub(super) fn next(&mut self) -> Option<&'a Token<'a>> {
         let (first, rest) = self.tokens.split_first()?;
         self.tokens = rest;
         Some(first)
@@ -122,13 +124,17 @@ impl<'a> Parser<'a> {
                 let what = format!("a condition is missing before '{word}'");
                 Err(self.error(token.at.clone(), what))
             }
-            Kind::Word(name) => self.named(name, token),
+            Kind::Word(name) => match self.peek().map(|t| t.kind) {
+                Some(Kind::Open) => self.aggregated(name, token),
+                _ => self.named(name, token),
+            },
             Kind::Number(..) => {
                 let what = "a name must come first, like 'duration > 60s'";
                 Err(self.error(token.at.clone(), what))
             }
             Kind::Op(_) => Err(self.unexpected(token, "a name must stand before it")),
             Kind::Close => Err(self.unexpected(token, "a condition is missing before ')'")),
+            Kind::Comma => Err(self.unexpected(token, "a comma belongs into a function alone")),
         }
     }
 
@@ -151,21 +157,22 @@ impl<'a> Parser<'a> {
                 let what = format!("'{name}' is true or false: write it alone, or after 'not'");
                 return Err(self.error(token.at.clone(), what));
             }
-            return Ok(Condition::Holds(name.to_owned()));
+            return Ok(Condition::Holds(Term::now(name)));
         }
         let Some(unit) = self.names.unit(name) else {
             return Err(self.unknown(name, token));
         };
-        if !compared {
-            let what = format!("'{name}' must be compared with a number, like '{name} < 20'");
-            return Err(self.error(token.at.clone(), what));
+        self.compared(Term::now(name), unit, token.at.clone())
+    }
+
+    /// A term and what it is compared with; `at` is where the term stands.
+    pub(super) fn compared(&mut self, term: Term, unit: Unit, at: Range<usize>) -> Parsed {
+        if !matches!(self.peek().map(|t| t.kind), Some(Kind::Op(_))) {
+            let what = format!("'{term}' must be compared with a number, like '{term} < 20'");
+            return Err(self.error(at, what));
         }
-        let (op, number) = self.comparison(name, unit)?;
-        Ok(Condition::Compare {
-            name: name.to_owned(),
-            op,
-            number,
-        })
+        let (op, number) = self.comparison(&term.name, unit)?;
+        Ok(Condition::Compare { term, op, number })
     }
 
     fn comparison(&mut self, name: &str, unit: Unit) -> Result<(Comparison, f64), ExpressionError> {
@@ -216,8 +223,12 @@ impl<'a> Parser<'a> {
         Err(self.error(at.clone(), what))
     }
 
-    fn unknown(&self, name: &str, token: &Token<'_>) -> ExpressionError {
+    pub(super) fn unknown(&self, name: &str, token: &Token<'_>) -> ExpressionError {
         let scope = self.names.scope;
+        if let Some(example) = self.example_of(name) {
+            let what = format!("'{name}' is a function: write it like '{example}'");
+            return self.error(token.at.clone(), what);
+        }
         let elsewhere = scope
             .other()
             .names()
@@ -247,16 +258,16 @@ impl<'a> Parser<'a> {
         format!("{} and findings such as {example}", names.join(", "))
     }
 
-    fn unexpected(&self, token: &Token<'_>, what: &str) -> ExpressionError {
+    pub(super) fn unexpected(&self, token: &Token<'_>, what: &str) -> ExpressionError {
         self.error(token.at.clone(), what)
     }
 
-    fn error(&self, at: Range<usize>, what: impl Into<String>) -> ExpressionError {
+    pub(super) fn error(&self, at: Range<usize>, what: impl Into<String>) -> ExpressionError {
         ExpressionError::new(self.text, at, what)
     }
 
     /// Just behind the last word.
-    fn end(&self) -> Range<usize> {
+    pub(super) fn end(&self) -> Range<usize> {
         let end = self.text.trim_end().len();
         end..end + 1
     }

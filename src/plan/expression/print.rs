@@ -5,8 +5,8 @@ use crate::model::{Comparison, Condition};
 /// The condition as an expression; numbers in base units.
 pub fn text(condition: &Condition) -> String {
     match condition {
-        Condition::Compare { name, op, number } => format!("{name} {} {number}", sign(*op)),
-        Condition::Holds(name) => name.clone(),
+        Condition::Compare { term, op, number } => format!("{term} {} {number}", sign(*op)),
+        Condition::Holds(term) => term.to_string(),
         // The right side of the same operator needs them too: it groups to the left.
         Condition::And(a, b) => format!("{} and {}", inside(a, 2), inside(b, 3)),
         Condition::Or(a, b) => format!("{} or {}", inside(a, 1), inside(b, 2)),

@@ -1,4 +1,4 @@
-//! An expression's words: names, numbers with their units, operators, parentheses.
+//! An expression's words: names, numbers with their units, operators, parentheses, commas.
 
 use std::ops::Range;
 
@@ -20,6 +20,7 @@ pub(super) enum Kind<'a> {
     Op(Comparison),
     Open,
     Close,
+    Comma,
 }
 
 /// Operators, the longer ones first.
@@ -66,6 +67,7 @@ fn token<'a>(text: &str, rest: &'a str, at: usize) -> Result<(Kind<'a>, usize), 
     match first {
         '(' => return Ok((Kind::Open, 1)),
         ')' => return Ok((Kind::Close, 1)),
+        ',' => return Ok((Kind::Comma, 1)),
         _ => {}
     }
     if let Some((sign, op)) = OPERATORS.iter().find(|(sign, _)| rest.starts_with(sign)) {
@@ -104,12 +106,12 @@ fn number<'a>(text: &str, rest: &'a str, at: usize) -> Result<(Kind<'a>, usize),
     };
     let after = rest.get(length..).unwrap_or_default();
     let unit = prefix(after, |c| {
-        c.is_alphanumeric() || matches!(c, '%' | '°' | '_')
+        c.is_alphanumeric() || matches!(c, '%' | '°' | '_' | '/')
     });
     // A blank may stand before the unit, as people write it: `1 GiB`, `20 %`.
     let blanks = after.len() - after.trim_start_matches(' ').len();
     let apart = prefix(after.trim_start_matches(' '), |c| {
-        c.is_alphanumeric() || matches!(c, '%' | '.' | '_')
+        c.is_alphanumeric() || matches!(c, '%' | '.' | '_' | '/')
     });
     if unit.is_empty() && blanks > 0 && is_unit(apart) {
         return Ok((Kind::Number(value, apart), length + blanks + apart.len()));

@@ -220,10 +220,18 @@ pub const FINDING: &[KeyOf] = &[
 /// `rules[]`
 pub const RULE: &[KeyOf] = &[
     key("name", Kind::Text, "the finding's name, with hyphens"),
-    key("when", Kind::Expression, "the condition"),
+    key(
+        "when",
+        Kind::Expression,
+        "the condition, like gpu.temp > 85 or mean(gpu.util, 10m) < 20",
+    ),
     key("for", Kind::Duration(None), "how long it must hold"),
     key("severity", Kind::Choice(SEVERITIES), "how serious it is"),
-    key("say", Kind::Text, "what to say; the condition where absent"),
+    key(
+        "say",
+        Kind::Text,
+        "what to say, with values of the condition in braces; the condition where absent",
+    ),
 ];
 
 /// `tell`

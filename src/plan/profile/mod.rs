@@ -14,6 +14,7 @@ mod node;
 mod patrol;
 mod pattern;
 mod read;
+mod rule;
 mod schema;
 mod show;
 mod values;

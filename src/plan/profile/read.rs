@@ -11,12 +11,13 @@ use super::error::ProfileError;
 use super::node::Node;
 use super::patrol;
 use super::pattern::pattern;
+use super::rule;
 use super::values;
 use super::{End, Env, Gpus, Metrics, Profile, Progress, Record, Restart, Variable};
 use crate::model::names::FINDINGS;
 use crate::model::{
     ActSettings, Action, EndSettings, FindingSettings, Gate, GpuChoice, JudgeSettings, Leftovers,
-    Limit, PatrolSettings, Rule, Severity, TellSettings,
+    Limit, PatrolSettings, TellSettings,
 };
 use crate::plan::expression::{self, Names, Scope};
 use crate::plan::nearest::suggestion;
@@ -30,14 +31,10 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// The first mistake.
 pub fn profile(tree: &Node) -> Result<Profile, ProfileError> {
     let rule_nodes = tree.get("rules").map_or(&[][..], Node::items);
-    let names = rule_names(rule_nodes)?;
+    let names = rule::names(rule_nodes)?;
     let mut known: Vec<String> = FINDINGS.iter().map(|name| (*name).to_owned()).collect();
     known.extend(names.iter().cloned());
-    let rules = rule_nodes
-        .iter()
-        .enumerate()
-        .map(|(i, node)| rule(node, i, &names))
-        .collect::<Result<_, _>>()?;
+    let rules = rule::rules(rule_nodes, &names)?;
     let tell = channel::tell(tree.get("tell"), &known)?;
     Ok(Profile {
         env: env(tree.get("env"))?,
@@ -75,12 +72,12 @@ pub fn unwritten() -> Profile {
     }
 }
 
-fn at(node: &Node, path: impl Into<String>) -> impl FnOnce(String) -> ProfileError {
+pub(super) fn at(node: &Node, path: impl Into<String>) -> impl FnOnce(String) -> ProfileError {
     let (place, path) = (node.place.clone(), path.into());
     move |what| ProfileError::new(&place, path, what)
 }
 
-fn duration(node: Option<&Node>, path: &str) -> Result<Option<Duration>, ProfileError> {
+pub(super) fn duration(node: Option<&Node>, path: &str) -> Result<Option<Duration>, ProfileError> {
     node.map(|node| values::duration(node).map_err(at(node, path)))
         .transpose()
 }
@@ -240,66 +237,6 @@ fn finding(node: Option<&Node>, name: &str) -> Result<FindingSettings, ProfileEr
         after: duration(after, &path("after"))?.map_or(Limit::Auto, Limit::After),
         below: get("below").and_then(Node::number),
         lasting: duration(get("for"), &path("for"))?,
-    })
-}
-
-/// The names of the user's rules, with underscores, each of them once and none a finding's.
-fn rule_names(rules: &[Node]) -> Result<Vec<String>, ProfileError> {
-    let mut names: Vec<String> = Vec::new();
-    for (i, node) in rules.iter().enumerate() {
-        let path = format!("rules[{i}]");
-        let name = required(node, "name", &path)?;
-        let place = node.get("name").map_or(&node.place, |name| &name.place);
-        let wrong = |what: &str| Err(ProfileError::new(place, format!("{path}.name"), what));
-        let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_".contains(&b);
-        if name.len() > 64
-            || !name.bytes().all(plain)
-            || !name.starts_with(|c: char| c.is_ascii_lowercase())
-        {
-            return wrong("a rule's name is small letters, digits and '-', like low-util");
-        }
-        let name = name.replace('-', "_");
-        if FINDINGS.contains(&name.as_str()) {
-            return wrong("this is a finding's name already: choose another one");
-        }
-        if names.contains(&name) {
-            return wrong("there is a rule of this name already: choose another one");
-        }
-        names.push(name);
-    }
-    Ok(names)
-}
-
-fn rule(node: &Node, i: usize, own: &[String]) -> Result<Rule, ProfileError> {
-    let path = format!("rules[{i}]");
-    let name = required(node, "name", &path)?.replace('_', "-");
-    let when = required(node, "when", &path)?;
-    let names = Names {
-        scope: Scope::Rules,
-        // A rule about a rule would depend on the order in which they are judged.
-        findings: &[],
-    };
-    let place = node.get("when").map_or(node, |when| when);
-    let condition = expression::parse(&when, names).map_err(|error| {
-        let mut what = error.what.clone();
-        if own
-            .iter()
-            .any(|rule| when.contains(&format!("finding.{rule}")))
-        {
-            what.push_str(" (a rule can't be about another rule)");
-        }
-        ProfileError::new(&place.place, format!("{path}.when"), what).marked(error.underlined())
-    })?;
-    Ok(Rule {
-        name,
-        when,
-        condition,
-        lasting: duration(node.get("for"), &format!("{path}.for"))?.unwrap_or_default(),
-        severity: node
-            .get("severity")
-            .and_then(values::severity)
-            .unwrap_or(Severity::Warning),
-        say: node.get("say").and_then(Node::text).map(str::to_owned),
     })
 }
 
