@@ -1,4 +1,5 @@
-//! Every documented name has a value; windows, missing readings, suspended jobs.
+//! Every documented name has a value; windows, missing readings, suspended jobs; the rules that
+//! come with the program fire when they should and not otherwise.
 
 use std::time::Duration;
 
@@ -7,13 +8,13 @@ use proptest::prelude::*;
 use super::span::Span;
 use crate::judge::tests::run::{Run, quiet, training};
 use crate::judge::{Input, JobFacts, Judge};
-use crate::model::FindingState::Raised;
+use crate::model::FindingState::{Cleared, Raised};
 use crate::model::names::{FINDINGS, NAMES};
 use crate::model::{
-    Aggregate, JudgeSettings, Metric, ProgressState, Reading, Rule, Sample, Severity,
+    Aggregate, JudgeSettings, Limit, Metric, ProgressState, Reading, Rule, Sample, Severity,
 };
 use crate::plan::expression::{Names, Scope, parse};
-use crate::plan::profile::{Layer, profile};
+use crate::plan::profile::{Layer, built_in, profile};
 
 fn rule(name: &str, when: &str) -> Rule {
     let names = Names {
@@ -241,6 +242,81 @@ fn small_numbers_are_shown_as_they_are() {
     let found = run.first("low-loss");
     assert_eq!(found.advice.as_deref(), Some("loss 0.00314"));
     assert_eq!(found.evidence["progress.loss"], 0.003_142);
+}
+
+/// The articles' alarms, with everything else switched off.
+fn articles() -> Run {
+    let read = profile(&built_in("workstation").unwrap().unwrap().tree).unwrap();
+    assert_eq!(read.rules.len(), 4);
+    let mut settings = read.judge;
+    for finding in settings.0.values_mut() {
+        finding.on = false;
+        finding.after = Limit::Auto;
+    }
+    Run::with(settings, read.rules)
+}
+
+fn raised(run: &Run) -> Vec<(String, f64, Severity)> {
+    let raised = run.said.iter().filter(|(_, f)| f.state == Raised);
+    raised
+        .map(|(t, f)| (f.name.clone(), *t, f.severity))
+        .collect()
+}
+
+/// A sample of the article's readings: use, share of memory, temperature.
+fn readings(util: f64, mem_pct: f64, temp: f64) -> Sample {
+    let mut sample = training();
+    let gpu = &mut sample.gpus[0];
+    gpu.util_pct = Reading::Value(util);
+    gpu.mem_total_mib = Reading::Value(80_000.0);
+    gpu.mem_used_mib = Reading::Value(800.0 * mem_pct);
+    gpu.temp_c = Reading::Value(temp);
+    sample
+}
+
+#[test]
+fn the_articles_alarms_fire_when_they_should() {
+    use Severity::{Note, Warning};
+    let named = |name: &str, t: f64, severity| vec![(name.to_owned(), t, severity)];
+    let mut run = articles();
+    run.steps(900, 60, &readings(15.0, 50.0, 60.0));
+    assert_eq!(raised(&run), named("util-below-20", 600.0, Note));
+    let mut run = articles();
+    run.go(2000, &readings(95.0, 50.0, 60.0));
+    assert_eq!(raised(&run), named("silent-30m", 1801.0 + 1.0, Note));
+    let mut run = articles();
+    run.steps(300, 1, &readings(95.0, 96.0, 60.0));
+    assert_eq!(raised(&run), named("memory-above-95", 61.0, Note));
+    let mut run = articles();
+    run.steps(300, 1, &readings(95.0, 50.0, 86.0));
+    assert_eq!(raised(&run), named("hotter-than-85", 60.0, Warning));
+    run.steps(1, 1, &readings(95.0, 50.0, 70.0));
+    assert_eq!(run.life("hotter-than-85").last(), Some(&(Cleared, 301.0)));
+}
+
+#[test]
+fn the_articles_alarms_are_silent_otherwise() {
+    let mut run = articles();
+    // At the thresholds, and beyond them for too short a time.
+    run.steps(7200, 1700, &readings(20.0, 95.0, 85.0));
+    run.steps(600, 1, &readings(95.0, 95.0, 85.0));
+    run.steps(400, 1, &readings(5.0, 95.0, 85.0));
+    run.steps(60, 1, &readings(60.0, 99.0, 85.0));
+    run.steps(10, 1, &readings(60.0, 90.0, 85.0));
+    for _ in 0..20 {
+        run.steps(50, 1, &readings(95.0, 99.0, 90.0));
+        run.steps(50, 1, &readings(5.0, 50.0, 60.0));
+    }
+    // Nothing is known of the GPU.
+    let mut blind = readings(0.0, 0.0, 0.0);
+    blind.gpus[0] = quiet().gpus[0].clone();
+    blind.gpus[0].util_pct = Reading::default();
+    run.steps(3600, 1, &blind);
+    // And a desktop's idle GPU, of which the job has nothing.
+    let mut desktop = readings(5.0, 10.0, 40.0);
+    desktop.job_mem_mib = vec![Reading::Value(0.0)];
+    run.steps(3600, 1, &desktop);
+    assert_eq!(raised(&run), []);
 }
 
 #[test]
