@@ -1,7 +1,6 @@
 //! `gpuwatch export RUN`: a record for other programs.
 
-use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,6 +10,7 @@ use super::output::{complain, note, unwritten};
 use super::show::lookup;
 use crate::export::{Board, Format, Raised, Scrape, merged, render, row};
 use crate::model::FindingState;
+use crate::record::samples::{Rows, open_rows};
 use crate::record::{EventReader, RecordError, Recorded, Replay, Run};
 
 /// Write a record for other programs: as it was sampled, as lines of JSON, or as metrics
@@ -85,25 +85,26 @@ pub fn run(args: &ExportArgs) -> ExitCode {
     }
 }
 
-fn samples(dir: &Path) -> Result<(PathBuf, File), Failed> {
-    let path = dir.join("samples.csv");
-    let opened = File::open(&path).and_then(|file| {
-        // What isn't a file may open all the same.
-        let is_file = file.metadata()?.is_file();
-        is_file
-            .then_some(file)
-            .ok_or(io::ErrorKind::IsADirectory.into())
-    });
-    match opened {
-        Ok(file) => Ok((path, file)),
-        Err(error) => Err(Failed::Samples(path, error.to_string())),
+fn samples(dir: &Path) -> Result<(PathBuf, Rows), Failed> {
+    match open_rows(dir) {
+        Ok((rows, path)) => Ok((path, rows)),
+        Err((error, path)) => Err(Failed::Samples(path, error.to_string())),
     }
 }
 
 fn csv(dir: &Path, out: &mut impl Write) -> Result<(), Failed> {
-    let (_, mut file) = samples(dir)?;
-    io::copy(&mut file, out)?;
-    Ok(())
+    let (path, rows) = samples(dir)?;
+    let mut rows = BufReader::with_capacity(64 * 1024, rows);
+    loop {
+        let some = rows.fill_buf();
+        let some = some.map_err(|e| Failed::Samples(path.clone(), e.to_string()))?;
+        if some.is_empty() {
+            return Ok(());
+        }
+        out.write_all(some)?;
+        let n = some.len();
+        rows.consume(n);
+    }
 }
 
 fn jsonl(dir: &Path, out: &mut impl Write) -> Result<(), Failed> {

@@ -11,7 +11,7 @@ use std::path::Path;
 use super::error::RecordError;
 use super::events::EventReader;
 use super::load::read_run;
-use super::samples::SampleReader;
+use super::samples::{Rows, SampleReader};
 use crate::model::{Event, Logged, RunRecord, Sample, Stamp};
 
 /// One entry of the stream.
@@ -23,10 +23,11 @@ pub enum Recorded {
     Event(Box<Logged>),
 }
 
-/// Reads a run's stream. `samples.csv` alone is required.
+/// Reads a run's stream. `samples.csv`, or what became of it, alone is
+/// required.
 pub struct Replay {
     record: Option<RunRecord>,
-    samples: SampleReader<File>,
+    samples: SampleReader<Rows>,
     events: Option<EventReader<BufReader<File>>>,
     sample: Option<Box<Sample>>,
     event: Option<Box<Logged>>,

@@ -1,11 +1,12 @@
 //! From rows to samples: by column name, whatever else is in the file.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use super::SAMPLES;
 use super::columns::{COLUMNS, Column, Labels};
+use super::packed::{Rows, has_samples, open_rows};
 use crate::model::{
     GpuInfo, GpuSample, HostSample, JobSample, Metric, ProgressState, Reading, Sample, Stamp,
     Throttle,
@@ -28,15 +29,15 @@ pub struct SampleReader<R> {
     pending: Option<Sample>,
 }
 
-impl SampleReader<File> {
-    /// Opens `samples.csv` in a run's directory; `gpus` are those of its `run.json`.
+impl SampleReader<Rows> {
+    /// Opens `samples.csv`, or `samples.csv.zst`, in a run's directory; `gpus` are those of its
+    /// `run.json`.
     ///
     /// # Errors
     /// What the system refused.
     pub fn open(run_dir: &Path, gpus: &[GpuInfo]) -> Result<Self, RecordError> {
-        let path = run_dir.join(SAMPLES);
-        let file = File::open(&path).map_err(RecordError::io("read", &path, CURE_READ))?;
-        Self::new(file, path, gpus)
+        let (rows, path) = open_rows(run_dir).map_err(|(error, path)| unread(&path, error))?;
+        Self::new(rows, path, gpus)
     }
 }
 
@@ -56,8 +57,7 @@ impl<R: Read> SampleReader<R> {
             .from_reader(WholeLines::new(input));
         let mut header = csv::ByteRecord::new();
         csv.read_byte_record(&mut header)
-            .map_err(io::Error::from)
-            .map_err(RecordError::io("read", &path, CURE_READ))?;
+            .map_err(|e| unread(&path, e.into()))?;
         let place = |name: &&str| header.iter().position(|cell| bare(cell) == name.as_bytes());
         Ok(Self {
             places: std::array::from_fn(|i| place(&COLUMNS[i])),
@@ -117,13 +117,20 @@ impl<R: Read> Iterator for SampleReader<R> {
                     }
                 }
                 Ok(false) => return self.pending.take().map(Ok),
-                Err(e) => {
-                    let error = RecordError::io("read", &self.path, CURE_READ);
-                    return Some(Err(error(e.into())));
-                }
+                Err(e) => return Some(Err(unread(&self.path, e.into()))),
             }
         }
     }
+}
+
+/// Where a compressed file is damaged, its rights are not the matter.
+fn unread(path: &Path, error: io::Error) -> RecordError {
+    let cure = if error.kind() == ErrorKind::InvalidData {
+        "put it back from a copy, or move the run away"
+    } else {
+        CURE_READ
+    };
+    RecordError::io("read", path, cure)(error)
 }
 
 struct Cells<'a> {
@@ -290,12 +297,24 @@ pub struct LastTick {
     pub elapsed_s: f64,
 }
 
-/// The last whole row's time, read from the file's end; `None` where there is no row.
+/// The last whole row's time, read from the file's end where it isn't compressed; `None` where
+/// there is no row.
 ///
 /// # Errors
 /// What the system refused.
 pub fn last_tick(run_dir: &Path) -> Result<Option<LastTick>, RecordError> {
     let path = run_dir.join(SAMPLES);
+    if !path.exists() && has_samples(run_dir) {
+        let mut last = None;
+        for sample in SampleReader::open(run_dir, &[])? {
+            let stamp = sample?.stamp;
+            last = Some(LastTick {
+                time: stamp.time,
+                elapsed_s: stamp.elapsed_s,
+            });
+        }
+        return Ok(last);
+    }
     let read = || -> io::Result<Option<LastTick>> {
         let mut file = BufReader::new(File::open(&path)?);
         let mut header = String::new();

@@ -7,6 +7,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+
 use super::*;
 use crate::model::{
     GpuInfo, GpuProcess, GpuSample, HostSample, JobSample, Metric, ProgressState, Reading, Sample,
@@ -315,4 +317,88 @@ fn numbers_are_written_as_people_write_them() {
             ",".repeat(21)
         )
     );
+}
+
+/// A run's samples, compressed as these frames.
+fn packed(frames: &[&[u8]]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let pack = |rows: &&[u8]| compress_to_vec(*rows, CompressionLevel::Fastest);
+    let bytes = frames.iter().map(pack).collect::<Vec<_>>().concat();
+    fs::write(dir.path().join(PACKED), bytes).unwrap();
+    dir
+}
+
+#[test]
+fn compressed_samples_are_read_whatever_their_frames() {
+    let row = |t| format!("{t},0,100.5\n");
+    let rows = (0..5000).map(row).collect::<Vec<_>>().concat();
+    let text = format!("elapsed_s,gpu,power_w\n{rows}");
+    let (first, second) = text.as_bytes().split_at(text.len() / 3);
+    let plain = tempfile::tempdir().unwrap();
+    fs::write(plain.path().join(SAMPLES), &text).unwrap();
+    let read = |dir: &Path| -> Vec<Sample> {
+        let reader = SampleReader::open(dir, &[]).unwrap();
+        reader.map(Result::unwrap).collect()
+    };
+    let wanted = read(plain.path());
+    assert_eq!(wanted.len(), 5000);
+    for frames in [
+        &[text.as_bytes()][..],
+        &[first, second],
+        &[first, b"", second],
+    ] {
+        let dir = packed(frames);
+        assert!(has_samples(dir.path()));
+        assert_eq!(read(dir.path()), wanted);
+        let last = last_tick(dir.path()).unwrap().unwrap();
+        assert_eq!(last.elapsed_s.to_bits(), 4999.0_f64.to_bits());
+    }
+    let empty = packed(&[]);
+    assert_eq!(read(empty.path()), []);
+    // What still grows goes before what was made of it.
+    let both = packed(&[b"elapsed_s\n1\n"]);
+    fs::write(both.path().join(SAMPLES), "elapsed_s\n1\n2\n").unwrap();
+    assert_eq!(read(both.path()).len(), 2);
+}
+
+#[test]
+fn damage_to_compressed_samples_is_noticed() {
+    let row = |t| format!("{t},{}\n", t * 37 % 101);
+    let rows: Vec<String> = (0..2000).map(row).collect();
+    let rows = rows.concat();
+    let dir = packed(&[format!("elapsed_s,host_cpu_pct\n{rows}").as_bytes()]);
+    let path = dir.path().join(PACKED);
+    let whole = fs::read(&path).unwrap();
+    let said = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        let read = SampleReader::open(dir.path(), &[])
+            .and_then(|mut rows| rows.try_for_each(|r| r.map(drop)));
+        read.map_err(|e| e.to_string())
+    };
+    assert_eq!(said(&whole), Ok(()));
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 0x10;
+    for damaged in [
+        &whole[..whole.len() / 2],
+        &whole[..2],
+        b"elapsed_s\n1\n",
+        &flipped,
+    ] {
+        let said = said(damaged).unwrap_err();
+        assert!(
+            said.contains("samples.csv.zst: it is damaged, or not compressed"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_run_without_samples_lacks_the_file_that_everybody_knows() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(!has_samples(dir.path()));
+    let said = SampleReader::open(dir.path(), &[])
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(said.contains("samples.csv: No such file"), "{said}");
 }
