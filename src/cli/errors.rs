@@ -89,6 +89,7 @@ fn what(error: &clap::Error, command: Option<&str>) -> String {
             "no command to run: write it after '--', like 'gpuwatch run -- python train.py'"
                 .to_owned()
         }
+        ErrorKind::MissingRequiredArgument => format!("{argument} is missing"),
         ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             "no command given, like 'gpuwatch run -- python train.py'".to_owned()
         }

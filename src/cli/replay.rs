@@ -1,36 +1,43 @@
 //! `gpuwatch replay`: records judged again.
 //!
-//! Owns which runs are meant and how findings are printed. Must not know how they are found.
+//! Owns how findings, and differences between two judgements, are printed. Must not know how they
+//! are found.
 
-use std::fmt::Write as _;
+mod judged;
+mod lookup;
+
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::layers;
-use super::output::{EXIT_NO, complain, note};
+use super::output::{EXIT_NO, complain, note, unwritten};
 use super::profile::lines;
-use crate::judge::{Finding, Input, JobFacts, Judge};
-use crate::model::units::seconds_text;
-use crate::model::{Event, Exit, FindingState, JudgeSettings, Rule, RunRecord, Severity};
-use crate::plan::profile::ProfileError;
-use crate::plan::resolve::{self, Flags};
-use crate::plan::rules;
-use crate::record::run_dir::RUN_JSON;
-use crate::record::samples::SAMPLES;
-use crate::record::{RecordError, Recorded, Replay, find, root_for_reading};
+use super::span::{Since, since};
+use crate::judge::Finding;
+use crate::model::{FindingState, Severity};
+use crate::record::FindingRecord;
+use crate::report::replay::{Changes, Difference, Tally, difference, differences, moment};
 use crate::report::text::clean;
+use judged::{By, Judged, Judgement, judge};
+use lookup::Found;
 
 /// Judge records again: which findings they give
+///
+/// Each finding stands on a line of its own, where it was raised, updated or cleared; of several
+/// runs a table follows. With --diff, a finding that only the first settings give is marked -, one
+/// that only PROFILE gives +, and one that both give, but at another time or otherwise, ~.
 #[derive(Args, Debug)]
 pub struct ReplayArgs {
     /// Runs by id, name, `last` or directory; a directory of runs stands for all of them
-    #[arg(required = true, value_name = "RUN|DIR")]
+    #[arg(required_unless_present = "since", value_name = "RUN|DIR")]
     pub runs: Vec<String>,
+    /// All recorded runs that ended in this time, or still run, like 7d or 12h
+    #[arg(long, value_name = "DURATION", value_parser = since, conflicts_with = "runs")]
+    pub since: Option<Since>,
     /// Where runs are recorded [default: gpuwatch/runs in the user's state directory]
     #[arg(long, value_name = "DIR", env = "GPUWATCH_DIR")]
     pub dir: Option<PathBuf>,
@@ -38,7 +45,10 @@ pub struct ReplayArgs {
     /// file of this machine is read
     #[arg(long, value_name = "NAME|FILE")]
     pub profile: Option<String>,
-    /// Print one JSON object a line for every finding
+    /// Judge by this profile as well, and print what differs
+    #[arg(long, value_name = "NAME|FILE")]
+    pub diff: Option<String>,
+    /// Print one JSON object a line for every finding, or every difference
     #[arg(long)]
     pub json: bool,
 }
@@ -56,142 +66,108 @@ struct Line<'a> {
     since_s: f64,
     evidence: &'a Map<String, Value>,
     advice: Option<&'a str>,
+    profile: &'a str,
+}
+
+/// One line of `--diff --json`.
+#[derive(Serialize)]
+struct DiffLine<'a> {
+    run: &'a str,
+    #[serde(flatten)]
+    difference: &'a Difference<'a>,
+    before_profile: &'a str,
+    after_profile: &'a str,
 }
 
 /// Runs the command: 0 whatever is found, 1 where a run can't be read.
 pub fn run(args: &ReplayArgs) -> ExitCode {
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    let mut unread = false;
-    let profile = match args.profile.as_deref().map(profile).transpose() {
-        Ok(profile) => profile,
+    let by = match settings(args) {
+        Ok(by) => by,
         Err(error) => {
             super::errors::complain(&lines(&error));
             return ExitCode::from(EXIT_NO);
         }
     };
-    for word in &args.runs {
-        let dirs = lookup(word, args.dir.as_deref()).unwrap_or_else(|e| {
-            note(&e);
-            unread = true;
-            Vec::new()
-        });
-        for dir in dirs {
-            let mut text = String::new();
-            if let Err(e) = replay(&dir, profile.as_ref(), args.json, &mut text) {
-                note(&e);
-                unread = true;
+    let mut found = match args.since {
+        None => Found::named(&args.runs, args.dir.as_deref()),
+        Some(since) => match Found::recent(since, args.dir.as_deref()) {
+            Ok(found) if found.dirs.is_empty() && !found.unread => {
+                note(&"no such run is recorded");
+                return ExitCode::SUCCESS;
             }
-            match out.write_all(text.as_bytes()) {
-                // Whoever closed the pipe has seen enough.
-                Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
-                Err(e) => return complain(&format!("cannot write the answer: {e}")),
-                Ok(()) => {}
-            }
-        }
-    }
-    match out.flush() {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
-            complain(&format!("cannot write the answer: {e}"))
-        }
-        _ if unread => ExitCode::from(EXIT_NO),
-        _ => ExitCode::SUCCESS,
-    }
-}
-
-/// The directories that a word names, in the order of their names.
-fn lookup(word: &str, root: Option<&Path>) -> Result<Vec<PathBuf>, RecordError> {
-    let dir = Path::new(word);
-    if dir.join(SAMPLES).exists() {
-        return Ok(vec![dir.to_owned()]);
-    }
-    if dir.is_dir() && !dir.join(RUN_JSON).exists() {
-        let mut inside: Vec<PathBuf> = dir
-            .read_dir()
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| path.join(SAMPLES).exists())
-            .collect();
-        inside.sort();
-        if !inside.is_empty() {
-            return Ok(inside);
-        }
-    }
-    // A directory is found whatever becomes of the place for records.
-    let root = match root_for_reading(root) {
-        Err(_) if word.contains('/') => None,
-        other => other?,
+            Ok(found) => found,
+            Err(error) => return complain(&error),
+        },
     };
-    Ok(vec![find(root.as_deref(), word)?])
-}
-
-/// How runs are judged.
-type Settings = (JudgeSettings, Vec<Rule>);
-
-fn profile(name: &str) -> Result<Settings, ProfileError> {
-    let layers = layers::alone(name)?;
-    let resolved = resolve::settings(layers.trees, &layers.name, &Flags::default())?;
-    Ok((resolved.judge, resolved.rules))
-}
-
-/// As it was judged when it ran.
-fn recorded(record: &RunRecord) -> Result<Settings, String> {
-    let judge = rules::judge_from_map(&record.judge)?;
-    Ok((judge, rules::from_values(&record.rules)?))
-}
-
-fn replay(
-    dir: &Path,
-    profile: Option<&Settings>,
-    json: bool,
-    text: &mut String,
-) -> Result<(), String> {
-    let unread = |e: RecordError| e.to_string();
-    let stream = Replay::open(dir).map_err(unread)?;
-    let record = stream.record().cloned();
-    let known = record.clone().unwrap_or_default();
-    let id = match dir.file_name() {
-        Some(name) if known.id.is_empty() => name.to_string_lossy().into_owned(),
-        _ => known.id.clone(),
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let written = if let [before, after] = &by[..] {
+        Diff::new(args.json, before, after).print(&mut found, &by, &mut out)
+    } else {
+        print(&mut found, &by, args.json, &mut out)
     };
-    let (settings, rules) = match profile {
-        Some(profile) => profile.clone(),
-        None => recorded(&known).map_err(|e| format!("{}: {RUN_JSON}: {e}", dir.display()))?,
-    };
-    let mut facts = JobFacts::of(&known);
-    if stream.tells_framework() {
-        facts.framework = None;
+    match written.and_then(|()| out.flush()) {
+        // Whoever closed the pipe has seen enough.
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(e) => complain(&unwritten(&e)),
+        Ok(()) if found.unread => ExitCode::from(EXIT_NO),
+        Ok(()) => ExitCode::SUCCESS,
     }
-    let mut judge = Judge::new(settings, rules, facts);
-    let mut end = (record.is_none() || known.ended.is_some()).then_some(known.exit);
-    let mut now = 0.0;
-    for entry in stream {
-        let findings = match &entry.map_err(unread)? {
-            Recorded::Sample(sample) => {
-                now = sample.stamp.elapsed_s;
-                judge.step(Input::Sample(sample))
+}
+
+fn settings(args: &ReplayArgs) -> Result<Vec<By>, crate::plan::profile::ProfileError> {
+    let mut by = vec![By::profile(args.profile.as_deref())?];
+    if let Some(profile) = &args.diff {
+        by.push(By::profile(Some(profile))?);
+    }
+    Ok(by)
+}
+
+/// Judges each run; what can't be read is said, and the others go on.
+fn each(
+    found: &mut Found,
+    by: &[By],
+    mut tell: impl FnMut(&Judged) -> io::Result<()>,
+) -> io::Result<()> {
+    for dir in &found.dirs {
+        let broken = match judge(dir, by) {
+            Ok(judged) => {
+                tell(&judged)?;
+                judged.broken
             }
-            Recorded::Event(logged) => {
-                now = logged.stamp.elapsed_s;
-                if let Event::Exited { code, signal } = logged.event {
-                    end = Some(Exit { code, signal });
-                }
-                judge.step(Input::Event(logged))
-            }
+            Err(error) => Some(error),
         };
-        for finding in &findings {
-            print(&id, now, finding, json, text);
-        }
-    }
-    if let Some(exit) = end {
-        for finding in judge.finish(&exit, now) {
-            print(&id, now, &finding, json, text);
+        if let Some(why) = broken {
+            note(&why);
+            found.unread = true;
         }
     }
     Ok(())
 }
 
-fn print(run: &str, elapsed_s: f64, finding: &Finding, json: bool, text: &mut String) {
+fn print(found: &mut Found, by: &[By], json: bool, out: &mut impl Write) -> io::Result<()> {
+    let mut tally = Tally::default();
+    each(found, by, |judged| {
+        let [one] = &judged.by[..] else { return Ok(()) };
+        for (elapsed_s, finding) in &one.said {
+            let said = if json {
+                json_line(&judged.run, *elapsed_s, finding, one)
+            } else {
+                moment(&judged.run, *elapsed_s, &as_record(*elapsed_s, finding))
+            };
+            writeln!(out, "{said}")?;
+        }
+        if judged.broken.is_none() {
+            tally.add(&one.profile, &one.findings());
+        }
+        Ok(())
+    })?;
+    if !json && tally.runs() > 1 {
+        write!(out, "\n{}", tally.text())?;
+    }
+    Ok(())
+}
+
+fn json_line(run: &str, elapsed_s: f64, finding: &Finding, by: &Judgement) -> String {
     let line = Line {
         run,
         elapsed_s,
@@ -203,37 +179,77 @@ fn print(run: &str, elapsed_s: f64, finding: &Finding, json: bool, text: &mut St
         since_s: finding.since_s,
         evidence: &finding.evidence,
         advice: finding.advice.as_deref(),
+        profile: &by.profile,
     };
-    let said = if json {
-        serde_json::to_string(&line).unwrap_or_default()
-    } else {
-        clean(&sentence(&line))
-    };
-    text.push_str(&said);
-    text.push('\n');
+    serde_json::to_string(&line).unwrap_or_default()
 }
 
-/// `train-7f3a  12m 05s  raised  stalled (spin), critical, since 11m 00s: step 50 ...`
-fn sentence(line: &Line<'_>) -> String {
-    let word = |value: Value| value.as_str().map(str::to_owned).unwrap_or_default();
-    let state = serde_json::to_value(line.state).map(word);
-    let severity = serde_json::to_value(line.severity).map(word);
-    let cause = line.cause.map_or_else(String::new, |c| format!(" ({c})"));
-    let because = line
-        .because
-        .map_or_else(String::new, |b| format!(", because {b}"));
-    let mut said = format!(
-        "{}  {}  {}  {}{cause}, {}{because}, since {}",
-        line.run,
-        seconds_text(line.elapsed_s),
-        state.unwrap_or_default(),
-        line.name,
-        severity.unwrap_or_default(),
-        seconds_text(line.since_s),
-    );
-    for (i, (name, value)) in line.evidence.iter().enumerate() {
-        // Writing into memory can't fail.
-        let _ = write!(said, "{}{name} {value}", if i == 0 { ": " } else { ", " });
+fn as_record(elapsed_s: f64, finding: &Finding) -> FindingRecord {
+    FindingRecord {
+        name: finding.name.clone(),
+        cause: finding.cause.clone(),
+        severity: finding.severity,
+        state: finding.state,
+        because: finding.because.clone(),
+        since_s: finding.since_s,
+        evidence: finding.evidence.clone(),
+        advice: finding.advice.clone(),
+        raised_s: elapsed_s,
+        cleared_s: None,
     }
-    said
+}
+
+/// What two settings make of the same runs.
+struct Diff {
+    json: bool,
+    /// Which settings the signs stand for.
+    heads: String,
+    changes: Changes,
+}
+
+impl Diff {
+    fn new(json: bool, before: &By, after: &By) -> Self {
+        Self {
+            json,
+            heads: clean(&format!("- {}", before.about()))
+                + "\n"
+                + &clean(&format!("+ {}", after.about()))
+                + "\n",
+            changes: Changes::default(),
+        }
+    }
+
+    fn print(mut self, found: &mut Found, by: &[By], out: &mut impl Write) -> io::Result<()> {
+        if !self.json {
+            out.write_all(self.heads.as_bytes())?;
+        }
+        each(found, by, |judged| self.one(judged, out))?;
+        if !self.json {
+            write!(out, "\n{}", self.changes.text())?;
+        }
+        Ok(())
+    }
+
+    fn one(&mut self, judged: &Judged, out: &mut impl Write) -> io::Result<()> {
+        let ([before, after], None) = (&judged.by[..], &judged.broken) else {
+            return Ok(());
+        };
+        let (left, right) = (before.findings(), after.findings());
+        for found in differences(&left, &right) {
+            let said = if self.json {
+                let line = DiffLine {
+                    run: &judged.run,
+                    difference: &found,
+                    before_profile: &before.profile,
+                    after_profile: &after.profile,
+                };
+                serde_json::to_string(&line).unwrap_or_default()
+            } else {
+                difference(&judged.run, &found)
+            };
+            writeln!(out, "{said}")?;
+        }
+        self.changes.add(&left, &right);
+        Ok(())
+    }
 }

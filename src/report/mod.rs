@@ -10,6 +10,7 @@ pub mod gates;
 pub mod github;
 pub mod html;
 pub mod ps;
+pub mod replay;
 pub mod runs;
 pub mod show;
 pub mod summary;
