@@ -3,7 +3,7 @@
 
     cargo build --release
     tests/traces/score.py --gpuwatch target/release/gpuwatch            the benchmark, whole
-    tests/traces/score.py --gpuwatch ... --set others --seeds 20        other families
+    tests/traces/score.py --gpuwatch ... --set held-out --seeds 20      other families
 
 Traces are made, judged and deleted a few at a time, by as many processes as there are cores.
 """
@@ -19,12 +19,13 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from families import FAMILIES  # noqa: E402
+from held_out import HELD_OUT  # noqa: E402
 from others import OTHERS  # noqa: E402
 from table import details, table  # noqa: E402
 from tally import Board  # noqa: E402
 from trace import Trace, Ways  # noqa: E402
 
-SETS = {"benchmark": FAMILIES, "others": OTHERS}
+SETS = {"benchmark": FAMILIES, "others": OTHERS, "held-out": HELD_OUT}
 EVERY = {name: family for families in SETS.values() for name, family in families.items()}
 # So many of one family are on the disk at once: about 50 MB of the largest.
 CHUNK = 4
