@@ -48,6 +48,8 @@ pub enum Does {
 pub struct Gauge {
     /// NVML's index.
     pub index: u32,
+    /// The MIG device on it, by its UUID; None: the whole GPU.
+    pub mig: Option<String>,
     /// At this tick.
     pub does: Does,
     /// Whether the job holds memory on it; None: that isn't told.
@@ -77,10 +79,11 @@ pub struct Gauge {
 }
 
 impl Gauge {
-    /// A GPU of which nothing was seen.
-    pub fn new(index: u32) -> Self {
+    /// The GPU of this row, of which nothing was seen.
+    pub fn new(gpu: &GpuSample) -> Self {
         Self {
-            index,
+            index: gpu.index,
+            mig: gpu.mig.clone(),
             does: Does::Unknown,
             held: None,
             held_mib: None,
@@ -99,6 +102,11 @@ impl Gauge {
             counters: None,
             usual_controller: None,
         }
+    }
+
+    /// Whether a row is about it.
+    pub fn is_of(&self, gpu: &GpuSample) -> bool {
+        self.index == gpu.index && self.mig == gpu.mig
     }
 
     /// Takes in one tick.

@@ -4,7 +4,7 @@
 //! judge's own seconds: gaps of the sampler and time in which the job was stopped or waited
 //! for a person don't count. Judges nothing.
 
-use crate::model::{ProgressState, Sample};
+use crate::model::{GpuSample, ProgressState, Sample};
 
 use super::advance::{Advances, Seen};
 use super::facts::JobFacts;
@@ -58,7 +58,7 @@ pub struct Signals {
     pub dt: f64,
     /// Samples so far.
     pub samples: u64,
-    /// The GPUs in the order in which they were first seen.
+    /// The GPUs: those of the first sample in their own order, later ones after them.
     pub gpus: Vec<Gauge>,
     /// The display.
     pub advances: Advances,
@@ -197,12 +197,16 @@ impl Signals {
         for (i, gpu) in sample.gpus.iter().enumerate() {
             // Rows come in one order as a rule.
             let at = match self.gpus.get(i) {
-                Some(gauge) if gauge.index == gpu.index => i,
-                _ => self.place_of(gpu.index),
+                Some(gauge) if gauge.is_of(gpu) => i,
+                _ => self.place_of(gpu),
             };
             let limit = facts.power_limit_w(gpu.index);
             let (mem, sm) = (sample.job_mem_mib.get(i), sample.job_sm_pct.get(i));
             self.gpus[at].look(gpu, mem, sm, limit);
+        }
+        if self.samples == 1 {
+            self.gpus
+                .sort_by(|a, b| (a.index, &a.mig).cmp(&(b.index, &b.mig)));
         }
         let any = |held| self.gpus.iter().any(|g| g.held == held);
         self.held = match (any(Some(true)), any(None)) {
@@ -217,10 +221,10 @@ impl Signals {
         }
     }
 
-    fn place_of(&mut self, index: u32) -> usize {
-        let known = self.gpus.iter().position(|g| g.index == index);
+    fn place_of(&mut self, gpu: &GpuSample) -> usize {
+        let known = self.gpus.iter().position(|g| g.is_of(gpu));
         known.unwrap_or_else(|| {
-            self.gpus.push(Gauge::new(index));
+            self.gpus.push(Gauge::new(gpu));
             self.gpus.len() - 1
         })
     }
