@@ -91,6 +91,14 @@ impl Evidence {
         self
     }
 
+    /// A GPU by its label: NVML's index as a number, or a MIG device's name.
+    pub fn gpu(self, name: &str, label: &str) -> Self {
+        match label.parse::<u32>() {
+            Ok(index) => self.num(name, f64::from(index)),
+            Err(_) => self.text(name, label.to_owned()),
+        }
+    }
+
     /// A list of process ids.
     pub fn pids(mut self, pids: impl IntoIterator<Item = u32>) -> Self {
         let list: Vec<Value> = pids.into_iter().map(Value::from).collect();
@@ -189,6 +197,13 @@ impl Book {
         self.open(name).is_some()
     }
 
+    /// The finding of this name that holds now and that somebody was told of: by itself, or by
+    /// what explains it. It may explain others.
+    pub fn told(&self, name: &str) -> Option<&Finding> {
+        let told = |f: &&Finding| f.severity > Severity::Note || f.because.is_some();
+        self.open(name).filter(told)
+    }
+
     /// Alarms so far, in their order.
     pub fn alarms(&self) -> &[Finding] {
         &self.alarms
@@ -199,14 +214,8 @@ impl Book {
         if self.holds(&claim.name) {
             return;
         }
-        let settings = self.settings.of(&claim.name);
-        if !settings.on {
+        let Some(severity) = self.severity(&claim) else {
             return;
-        }
-        let severity = if claim.because.is_some() {
-            Severity::Note
-        } else {
-            settings.severity.unwrap_or(claim.severity)
         };
         let finding = Finding {
             name: claim.name,
@@ -218,11 +227,45 @@ impl Book {
             evidence: claim.evidence.0,
             advice: claim.advice,
         };
-        if severity > Severity::Note && self.alarms.len() < ALARMS {
-            self.alarms.push(finding.clone());
-        }
+        self.remember(&finding);
         self.open.push(finding.clone());
         self.said.push(finding);
+    }
+
+    /// Says that what holds has become this serious. Nothing happens where it was so before.
+    pub fn worsen(&mut self, claim: Claim) {
+        let severity = self.severity(&claim);
+        let Some(at) = self.open.iter().position(|f| f.name == claim.name) else {
+            return;
+        };
+        let Some(severity) = severity.filter(|s| *s > self.open[at].severity) else {
+            return;
+        };
+        let finding = &mut self.open[at];
+        finding.severity = severity;
+        finding.state = FindingState::Updated;
+        finding.because = None;
+        finding.evidence = claim.evidence.0;
+        finding.advice = claim.advice;
+        let finding = finding.clone();
+        self.remember(&finding);
+        self.said.push(finding);
+    }
+
+    /// How serious a claim is; None: it isn't looked for.
+    fn severity(&self, claim: &Claim) -> Option<Severity> {
+        let settings = self.settings.of(&claim.name);
+        let explained = claim.because.is_some().then_some(Severity::Note);
+        let own = explained.or(settings.severity).unwrap_or(claim.severity);
+        settings.on.then_some(own)
+    }
+
+    fn remember(&mut self, finding: &Finding) {
+        let known = self.alarms.iter().any(|f| f.name == finding.name);
+        let again = finding.state == FindingState::Updated && known;
+        if finding.severity > Severity::Note && !again && self.alarms.len() < ALARMS {
+            self.alarms.push(finding.clone());
+        }
     }
 
     /// Says that it still holds, with other numbers.

@@ -109,6 +109,11 @@ impl Gauge {
         self.index == gpu.index && self.mig == gpu.mig
     }
 
+    /// Whether others hold so much of it that its power, traffic and use say nothing of the job.
+    pub fn is_shared(&self) -> bool {
+        self.others_mib.is_some_and(|mib| mib > OTHERS_MIB)
+    }
+
     /// Takes in one tick.
     pub fn look(
         &mut self,
@@ -133,7 +138,7 @@ impl Gauge {
         let counted = [gpu.tensor_active_pct.get(), gpu.dram_active_pct.get()];
         let counters = counted.into_iter().flatten().reduce(f64::max);
         follow(&mut self.counters, counters);
-        let shared = self.others_mib.is_some_and(|mib| mib > OTHERS_MIB);
+        let shared = self.is_shared();
         let device = gpu.util_pct.get().filter(|_| !shared);
         self.use_pct = job_sm.or(device);
         let alone = |pct: &f64| !shared && pct.is_finite();

@@ -3,12 +3,11 @@
 //! Owns memory that is held without use. The literal rule (`below`, `for`) knows no exemption
 //! but a stopped job and one that waits for input, which `signals` leaves out of time.
 
-use std::collections::VecDeque;
-
 use crate::model::{Limit, Severity};
 
 use super::finding::{Book, Claim, Evidence};
 use super::leftovers::ORPHANS;
+use super::mean::Mean;
 use super::view::View;
 
 /// The finding's name.
@@ -22,57 +21,13 @@ const AFTER_S: f64 = 600.0;
 const BELOW_PCT: f64 = 20.0;
 /// A notebook is told about at most once in so many seconds.
 const NOTE_EVERY_S: f64 = 3600.0;
-/// Without readings for so long a window begins anew, seconds.
-const BLIND_S: f64 = 60.0;
-
-/// A mean over a window of time.
-#[derive(Clone, Debug, Default)]
-struct Window {
-    entries: VecDeque<(f64, f64)>,
-    seconds: f64,
-    sum: f64,
-    blind_s: f64,
-}
-
-impl Window {
-    fn push(&mut self, dt: f64, value: Option<f64>, length: f64) {
-        let Some(value) = value else {
-            self.blind_s += dt;
-            if self.blind_s > BLIND_S {
-                *self = Self::default();
-            }
-            return;
-        };
-        self.blind_s = 0.0;
-        if dt <= 0.0 {
-            return;
-        }
-        self.entries.push_back((dt, value));
-        self.seconds += dt;
-        self.sum += dt * value;
-        while let Some((dt, value)) = self.entries.front().copied()
-            && self.seconds - dt >= length
-        {
-            self.entries.pop_front();
-            self.seconds -= dt;
-            self.sum -= dt * value;
-        }
-    }
-
-    /// The mean, once the window is full.
-    fn mean(&self, length: f64) -> Option<f64> {
-        // A sum of tenths may miss a whole number by its rounding.
-        (self.seconds >= length - 1e-6 && self.seconds > 0.0).then(|| self.sum / self.seconds)
-    }
-}
-
 /// The family.
 #[derive(Clone, Debug)]
 pub struct Idle {
     after: f64,
     /// Threshold and window of the literal rule.
     literal: Option<(f64, f64)>,
-    window: Window,
+    window: Mean,
     active: u32,
     noted_s: Option<f64>,
 }
@@ -90,7 +45,7 @@ impl Idle {
         Self {
             after,
             literal: literal.then(|| (settings.below.unwrap_or(BELOW_PCT), window)),
-            window: Window::default(),
+            window: Mean::default(),
             active: 0,
             noted_s: None,
         }
@@ -110,7 +65,7 @@ impl Idle {
     fn literal(&mut self, below: f64, length: f64, v: &View<'_>, book: &mut Book) {
         if v.s.held != Some(true) {
             if v.s.held == Some(false) {
-                self.window = Window::default();
+                self.window = Mean::default();
                 book.clear(IDLE);
             }
             return;

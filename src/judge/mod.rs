@@ -33,6 +33,7 @@ mod idle;
 mod leftovers;
 mod load;
 mod loss;
+mod mean;
 mod memory;
 mod pace;
 mod phases;

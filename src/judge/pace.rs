@@ -88,7 +88,7 @@ impl Pace {
             book.clear(SLOW);
             return;
         }
-        let long = v.s.steps.gaps() >= 8 && gap > LONG_MEDIANS * v.s.steps.typical();
+        let long = v.s.steps.gaps() >= 8 && gap > LONG_MEDIANS * v.s.steps.median();
         if !v.s.advances.trains || at <= from || long {
             return;
         }

@@ -126,7 +126,7 @@ impl Shares {
         let gap = std::mem::take(&mut self.gap);
         let spent = &mut self.spent;
         let steps = &v.s.steps;
-        let long = steps.gaps() >= 8 && gap.all > SHORT_S.max(LONG_MEDIANS * steps.typical());
+        let long = steps.gaps() >= 8 && gap.all > SHORT_S.max(LONG_MEDIANS * steps.median());
         if std::mem::take(&mut self.stalled) {
             spent.stalled_s += gap.all;
         } else if !long {

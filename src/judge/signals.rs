@@ -167,6 +167,26 @@ impl Signals {
         !self.gpus.is_empty()
     }
 
+    /// Own seconds that lie between the last two samples: nothing was seen before the first.
+    pub fn seen_s(&self) -> f64 {
+        if self.samples > 1 { self.dt } else { 0.0 }
+    }
+
+    /// The GPUs that this sample has rows of: the place among `gpus`, the row, what is known.
+    /// The order is theirs, whatever the rows' is.
+    pub fn rows<'a>(
+        &'a self,
+        sample: &'a Sample,
+    ) -> impl Iterator<Item = (usize, &'a GpuSample, &'a Gauge)> {
+        self.gpus.iter().enumerate().filter_map(|(at, gauge)| {
+            let row = match sample.gpus.get(at) {
+                Some(gpu) if gauge.is_of(gpu) => gpu,
+                _ => sample.gpus.iter().find(|gpu| gauge.is_of(gpu))?,
+            };
+            Some((at, row, gauge))
+        })
+    }
+
     fn pass_time(&mut self, elapsed_s: f64, frozen: bool) {
         let first = self.samples == 0;
         self.samples += 1;

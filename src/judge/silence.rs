@@ -72,8 +72,8 @@ impl Silence {
         self.longest
     }
 
-    /// The median gap as it was last computed, 0 before there is one.
-    pub fn typical(&self) -> f64 {
+    /// The median gap, as it was a few gaps ago; 0 before there is one.
+    pub fn median(&self) -> f64 {
         self.median
     }
 

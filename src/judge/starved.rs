@@ -66,7 +66,7 @@ impl Starved {
         let Some(load) = window.mean(|t| t.load) else {
             return;
         };
-        let moves = window.advances() > 0 || v.s.steps.typical() >= 60.0;
+        let moves = window.advances() > 0 || v.s.steps.median() >= 60.0;
         let turns = load < BUSY_PCT && moves && takes_turns(window);
         let swings = load < BUSY_PCT && moves && window.swings();
         self.cpu_bound(turns, load, passed, window, v, book);

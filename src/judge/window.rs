@@ -192,7 +192,7 @@ fn steady(sample: &Sample, v: &View<'_>) -> Option<Tick> {
     if !s.advances.trains || v.may_be_silent() || s.dt <= 0.0 || s.held == Some(false) {
         return None;
     }
-    let usual = (USUAL_MEDIANS * s.steps.typical()).max(s.steps.typical() + 3.0);
+    let usual = (USUAL_MEDIANS * s.steps.median()).max(s.steps.median() + 3.0);
     if s.steps.gaps() >= 3 && s.progress_age() > usual {
         return None;
     }
