@@ -1,6 +1,6 @@
 //! What is known of a job before anything is judged: what `run.json` says.
 
-use crate::model::{GpuInfo, Origin, RunRecord};
+use crate::model::{GpuInfo, GpuSample, Origin, RunRecord};
 
 /// The facts. Everything may be missing; what a sample says goes before it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,6 +21,8 @@ pub struct JobFacts {
     pub local_rank: Option<u32>,
     /// Nobody hears what the job prints: a patrol found it.
     pub unheard: bool,
+    /// The machine's main memory, MiB: a limit below it is a cgroup's.
+    pub host_mem_mib: Option<f64>,
     /// This is no job: what is judged is the machine as a patrol sees it.
     pub machine: bool,
 }
@@ -43,6 +45,7 @@ impl JobFacts {
             world: record.job.world,
             local_rank: record.job.local_rank,
             unheard: record.origin.is_some(),
+            host_mem_mib: record.host_mem_mib,
             machine: record.origin == Some(Origin::Machine),
         }
     }
@@ -51,6 +54,24 @@ impl JobFacts {
     pub fn power_limit_w(&self, index: u32) -> Option<f64> {
         let gpu = self.gpus.iter().find(|g| g.index == index)?;
         gpu.power_limit_w
+    }
+
+    /// Where the hardware slows a GPU down, degrees Celsius.
+    pub fn slowdown_c(&self, index: u32) -> Option<f64> {
+        let gpu = self.gpus.iter().find(|g| g.index == index)?;
+        gpu.slowdown_c.map(f64::from)
+    }
+
+    /// A device's memory, MiB.
+    pub fn memory_mib(&self, gpu: &GpuSample) -> Option<f64> {
+        let known = self.gpus.iter().find(|g| gpu.is_of(g))?;
+        known.memory_mib.map(|mib| mib as f64)
+    }
+
+    /// A device's product name.
+    pub fn product(&self, index: u32) -> Option<&str> {
+        let gpu = self.gpus.iter().find(|g| g.index == index)?;
+        gpu.name.as_deref()
     }
 
     /// Whether any word of the command holds this text.

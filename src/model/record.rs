@@ -141,6 +141,13 @@ pub struct RunRecord {
     /// Host name.
     #[serde(default)]
     pub host: Option<String>,
+    /// The host's main memory, MiB.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "super::number"
+    )]
+    pub host_mem_mib: Option<f64>,
     /// Null outside a git work tree.
     #[serde(default)]
     pub git: Option<GitState>,

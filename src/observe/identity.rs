@@ -27,6 +27,14 @@ pub fn host() -> Option<String> {
         .map(|name| name.to_string_lossy().into_owned())
 }
 
+/// The machine's main memory, MiB; `None` where the kernel doesn't tell.
+pub fn host_mem_mib() -> Option<f64> {
+    let text = fs::read("/proc/meminfo").ok()?;
+    let kib = super::parse::keyed(&text, b"MemTotal")?;
+    // As `samples.csv` rounds what it is compared with.
+    Some((kib as f64 / 1024.0 * 10.0).round() / 10.0)
+}
+
 /// The working directory; `None` where it was deleted or may not be looked up.
 pub fn cwd() -> Option<PathBuf> {
     std::env::current_dir().ok()

@@ -80,6 +80,7 @@ impl Facts {
             project: project.map(|path| argv::escape(path.as_os_str())),
             user: Some(identity::user()),
             host: identity::host(),
+            host_mem_mib: identity::host_mem_mib(),
             git,
             ..self.brief()
         }
