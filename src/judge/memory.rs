@@ -7,7 +7,9 @@ use std::collections::VecDeque;
 use crate::model::{Event, Logged, Severity};
 use crate::read::fingerprint::Kind;
 
-use super::finding::{Book, Claim, Evidence};
+use super::finding::{Book, Claim, Evidence, Finding};
+use super::leak::LEAK;
+use super::near_oom::NEAR_OOM;
 use super::view::View;
 
 /// The names of the findings.
@@ -69,6 +71,7 @@ impl Memory {
         };
         let claim = Claim::new(OOM, Severity::Warning, at)
             .cause(if on_host { "host" } else { "gpu" })
+            .because(before(on_host, book))
             .evidence(evidence)
             .advice(oom_advice(kind));
         book.raise(claim);
@@ -84,6 +87,7 @@ impl Memory {
         };
         let evidence = self.host_evidence().num("gpu_mem_mib", v.s.held_mib);
         let claim = Claim::new(HOST_OOM, Severity::Critical, at)
+            .because(before(true, book).filter(|_| of_job))
             .evidence(evidence)
             .advice(advice);
         book.raise(claim);
@@ -111,6 +115,15 @@ impl Memory {
             .num("over_s", over)
             .num("others_mib", others.reduce(f64::max))
     }
+}
+
+/// What was told before of memory that grew, and now ran out.
+fn before(on_host: bool, book: &Book) -> Option<String> {
+    let told = [LEAK, NEAR_OOM]
+        .into_iter()
+        .filter_map(|name| book.told(name));
+    let of = |f: &&Finding| (f.cause.as_deref() != Some("gpu")) == on_host;
+    told.filter(of).map(|f| f.name.clone()).next()
 }
 
 /// What helps, by whose words they are.

@@ -30,6 +30,7 @@ mod finding;
 mod gauge;
 mod hardware;
 mod idle;
+mod leak;
 mod leftovers;
 mod load;
 mod loss;
@@ -40,6 +41,8 @@ mod phases;
 mod processes;
 mod rules;
 mod shares;
+mod near_oom;
+mod series;
 mod signals;
 mod silence;
 mod stalled;
@@ -65,11 +68,13 @@ pub use verdict::is_alarm;
 use finding::Book;
 use hardware::Hardware;
 use idle::Idle;
+use leak::Leak;
 use leftovers::Leftovers;
 use load::Load;
 use loss::Loss;
 use memory::Memory;
 use pace::Pace;
+use near_oom::NearOom;
 use phases::Phases;
 use processes::Processes;
 use rules::Rules;
@@ -103,6 +108,8 @@ pub struct Judge {
     story: Story,
     waiting: Waiting,
     memory: Memory,
+    leak: Leak,
+    near_oom: NearOom,
     hardware: Hardware,
     leftovers: Leftovers,
     stalled: Stalled,
@@ -130,6 +137,8 @@ impl Judge {
             story: Story::default(),
             waiting: Waiting::default(),
             memory: Memory::default(),
+            leak: Leak::new(&book),
+            near_oom: NearOom::new(&book),
             hardware: Hardware::default(),
             leftovers: Leftovers::new(&book),
             stalled: Stalled::new(&book),
@@ -221,6 +230,7 @@ impl Judge {
         Hardware::event(logged, &mut self.book);
         self.memory.event(logged, kind, &v, &mut self.book);
         self.loss.event(logged, &mut self.book);
+        self.leak.event(logged);
     }
 
     fn sample(&mut self, sample: &Sample) {
@@ -245,6 +255,8 @@ impl Judge {
         self.hardware.sample(sample, book);
         self.memory
             .sample(job.rss_mib.get(), host.mem_limit_mib.get(), &v, book);
+        self.leak.sample(sample, &v, book);
+        self.near_oom.sample(sample, &v, book);
         self.leftovers.sample(sample, &v, book);
         let asks = self.waiting.asks();
         self.stalled.sample(sample, &v, asks, book);

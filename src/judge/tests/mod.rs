@@ -1,6 +1,7 @@
 //! Every rule on synthetic runs: raised, cleared, and not raised where it looks alike.
 
 mod arbitrary;
+mod growth;
 mod others;
 mod patrol;
 pub(in crate::judge) mod run;

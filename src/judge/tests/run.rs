@@ -122,6 +122,12 @@ impl Run {
         })
     }
 
+    /// With these facts, before anything was seen.
+    pub fn facts(&mut self, facts: JobFacts) -> &mut Self {
+        self.judge = Judge::new(JudgeSettings::default(), Vec::new(), facts);
+        self
+    }
+
     /// So many seconds like this, without progress.
     pub fn go(&mut self, seconds: u32, sample: &Sample) -> &mut Self {
         self.steps(seconds, 0, sample)
