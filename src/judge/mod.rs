@@ -25,10 +25,12 @@
 //! after the start, and no decision is made from them before its GPUs have rows.
 
 mod advance;
+mod bound;
 mod facts;
 mod finding;
 mod gauge;
 mod hardware;
+mod heat;
 mod idle;
 mod leak;
 mod leftovers;
@@ -65,8 +67,10 @@ pub use facts::JobFacts;
 pub use finding::Finding;
 pub use verdict::is_alarm;
 
+use bound::Bound;
 use finding::Book;
 use hardware::Hardware;
+use heat::Heat;
 use idle::Idle;
 use leak::Leak;
 use leftovers::Leftovers;
@@ -110,6 +114,8 @@ pub struct Judge {
     memory: Memory,
     leak: Leak,
     near_oom: NearOom,
+    heat: Heat,
+    bound: Bound,
     hardware: Hardware,
     leftovers: Leftovers,
     stalled: Stalled,
@@ -139,6 +145,8 @@ impl Judge {
             memory: Memory::default(),
             leak: Leak::new(&book),
             near_oom: NearOom::new(&book),
+            heat: Heat::new(&book),
+            bound: Bound::new(&book),
             hardware: Hardware::default(),
             leftovers: Leftovers::new(&book),
             stalled: Stalled::new(&book),
@@ -257,6 +265,8 @@ impl Judge {
             .sample(job.rss_mib.get(), host.mem_limit_mib.get(), &v, book);
         self.leak.sample(sample, &v, book);
         self.near_oom.sample(sample, &v, book);
+        self.heat.sample(sample, &v, book);
+        self.bound.sample(sample, &v, book);
         self.leftovers.sample(sample, &v, book);
         let asks = self.waiting.asks();
         self.stalled.sample(sample, &v, asks, book);

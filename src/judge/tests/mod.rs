@@ -2,6 +2,7 @@
 
 mod arbitrary;
 mod growth;
+mod heat;
 mod others;
 mod patrol;
 pub(in crate::judge) mod run;
