@@ -52,6 +52,7 @@ mod starved;
 mod story;
 #[cfg(test)]
 mod tests;
+mod uneven;
 mod unexplained;
 mod unused;
 mod verdict;
@@ -87,6 +88,7 @@ use signals::Signals;
 use stalled::Stalled;
 use starved::Starved;
 use story::Story;
+use uneven::Uneven;
 use unexplained::Unexplained;
 use unused::Unused;
 use view::View;
@@ -115,6 +117,7 @@ pub struct Judge {
     leak: Leak,
     near_oom: NearOom,
     heat: Heat,
+    uneven: Uneven,
     bound: Bound,
     hardware: Hardware,
     leftovers: Leftovers,
@@ -146,6 +149,7 @@ impl Judge {
             leak: Leak::new(&book),
             near_oom: NearOom::new(&book),
             heat: Heat::new(&book),
+            uneven: Uneven::new(&book),
             bound: Bound::new(&book),
             hardware: Hardware::default(),
             leftovers: Leftovers::new(&book),
@@ -266,6 +270,7 @@ impl Judge {
         self.leak.sample(sample, &v, book);
         self.near_oom.sample(sample, &v, book);
         self.heat.sample(sample, &v, book);
+        self.uneven.sample(sample, &v, book);
         self.bound.sample(sample, &v, book);
         self.leftovers.sample(sample, &v, book);
         let asks = self.waiting.asks();

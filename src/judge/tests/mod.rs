@@ -8,3 +8,4 @@ mod patrol;
 pub(in crate::judge) mod run;
 mod slow;
 mod stalls;
+mod uneven;
