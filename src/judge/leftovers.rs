@@ -26,6 +26,8 @@ const PIDS: usize = 16;
 #[derive(Clone, Debug)]
 pub struct Leftovers {
     left_quiet_s: f64,
+    reap_s: f64,
+    stuck_after_s: f64,
     /// Live processes at the last sample, and when that was.
     procs: Option<(f64, u32)>,
     zombies_since: Option<f64>,
@@ -39,8 +41,14 @@ impl Leftovers {
             Limit::Auto => LEFT_QUIET_S,
             Limit::After(d) => d.as_secs_f64(),
         };
+        let (reap_s, stuck_after_s) = match book.settings(DEFUNCT).after {
+            Limit::Auto => (REAP_S, STUCK_S),
+            Limit::After(d) => (d.as_secs_f64(), d.as_secs_f64()),
+        };
         Self {
             left_quiet_s,
+            reap_s,
+            stuck_after_s,
             procs: None,
             zombies_since: None,
             stuck_s: 0.0,
@@ -135,44 +143,71 @@ impl Leftovers {
 
     fn defunct(&mut self, sample: &Sample, v: &View<'_>, book: &mut Book) {
         let now = v.s.now.elapsed_s;
-        let counted = sample.job.n_zombie.get().is_some_and(|n| n > 0);
-        self.zombies_since = counted.then(|| self.zombies_since.unwrap_or(now));
+        let job = &sample.job;
+        let counted = job.n_zombie.get().is_some_and(|n| n > 0);
         let told = v.p.live.iter().filter(|(pid, _)| Some(**pid) != v.p.main);
         let told = told.filter_map(|(_, m)| m.zombie_since).reduce(f64::min);
+        // Where processes come and go, it is another one each time, unless an event names it.
+        let others = told.is_none() && job.forks.get().is_some_and(|n| n > 0);
+        let before = self.zombies_since.filter(|_| !others);
+        self.zombies_since = counted.then(|| before.unwrap_or(now));
         let since = match (told, self.zombies_since) {
             (Some(a), Some(b)) => Some(a.min(b)),
             // A count of 0 beats an event whose end was lost.
-            (Some(a), None) if sample.job.n_zombie.get().is_none() => Some(a),
+            (Some(a), None) if job.n_zombie.get().is_none() => Some(a),
             (_, b) => b,
         };
-        let waits = sample.job.n_disk.get().is_some_and(|n| n > 0)
-            && v.s.io_mb_s.is_some_and(|mb| mb < 0.05);
-        self.stuck_s = if waits { self.stuck_s + v.s.dt } else { 0.0 };
+        let waits =
+            job.n_disk.get().is_some_and(|n| n > 0) && v.s.io_mb_s.is_some_and(|mb| mb < 0.05);
+        self.stuck_s = if waits {
+            self.stuck_s + v.s.seen_s()
+        } else {
+            0.0
+        };
         // While the job should make progress, storage that hangs is a stall.
-        let stuck = self.stuck_s >= STUCK_S && (v.p.main_ended_s.is_some() || !v.s.advances.begun);
-        // Subprocesses that nobody asked for are harmless as long as the work goes on.
-        let zombie = since.filter(|at| now - at >= REAP_S && v.s.progressed.elapsed_s < at + 5.0);
+        let stuck = self.stuck_s >= self.stuck_after_s
+            && (v.p.main_ended_s.is_some() || !v.s.advances.begun);
+        // Subprocesses that nobody asked for are harmless as long as the work goes on, or where
+        // nothing has to.
+        let idle = v.s.quiet() >= self.reap_s || v.p.main_ended_s.is_some();
+        let waited_for = idle && !v.is_interactive() && !v.is_serving();
+        let zombie = since.filter(|at| {
+            now - at >= self.reap_s && v.s.progressed.elapsed_s < at + 5.0 && waited_for
+        });
         if v.s.held != Some(true) || zombie.is_none() && !stuck {
             book.clear(DEFUNCT);
-            return;
+        } else if !v.s.frozen && !book.holds(DEFUNCT) {
+            self.raise_defunct(zombie, sample, v, book);
         }
-        let advice = if zombie.is_some() {
-            "A process of the job has ended and its parent doesn't reap it: end the parent, or restart the job; the GPU memory is free only then."
+    }
+
+    fn raise_defunct(&self, zombie: Option<f64>, sample: &Sample, v: &View<'_>, book: &mut Book) {
+        let (cause, advice) = if zombie.is_some() {
+            (
+                "zombie",
+                "A process of the job has ended and its parent doesn't reap it: end the parent, or restart the job; the GPU memory is free only then.",
+            )
         } else {
-            "A process waits in the kernel and can't be ended: check storage and the driver (`dmesg`); a GPU reset or a reboot may be needed."
+            (
+                "stuck",
+                "A process waits in the kernel and can't be ended: check storage and the driver (`dmesg`); a GPU reset or a reboot may be needed.",
+            )
         };
-        let claim = Claim::new(
-            DEFUNCT,
-            Severity::Warning,
-            zombie.unwrap_or(now - self.stuck_s),
-        )
-        .cause(if zombie.is_some() { "zombie" } else { "stuck" })
-        .evidence(
-            Evidence::new()
-                .num("zombies", sample.job.n_zombie.get().map(f64::from))
-                .num("gpu_mem_mib", v.s.held_mib),
-        )
-        .advice(advice);
+        let since = zombie.unwrap_or(v.s.now.elapsed_s - self.stuck_s);
+        let explains = ["hardware", "stalled", ORPHANS];
+        let because = explains.into_iter().find(|name| book.told(name).is_some());
+        let dead = v.p.live.iter().filter(|(_, m)| m.zombie_since.is_some());
+        let claim = Claim::new(DEFUNCT, Severity::Warning, since)
+            .cause(cause)
+            .because(because.map(str::to_owned))
+            .evidence(
+                Evidence::new()
+                    .num("zombies", sample.job.n_zombie.get().map(f64::from))
+                    .num("in_d_s", zombie.is_none().then_some(self.stuck_s))
+                    .num("gpu_mem_mib", v.s.held_mib)
+                    .pids(dead.map(|(pid, _)| *pid).take(PIDS)),
+            )
+            .advice(advice);
         book.raise(claim);
     }
 }

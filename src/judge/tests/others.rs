@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::run::{Run, on_cpu, quiet, training};
 use crate::model::FindingState::{Cleared, Raised};
 use crate::model::{
-    Comparison, Condition, Event, Exit, GpuChange, JudgeSettings, Outcome, ProcessChange, Reading,
-    Rule, Severity, Term,
+    Comparison, Condition, Event, Exit, GpuChange, JudgeSettings, Limit, Outcome, ProcessChange,
+    Reading, Rule, Severity, Term,
 };
 
 const NONE: [&str; 0] = [];
@@ -161,6 +161,61 @@ fn a_zombie_that_holds_memory_is_defunct_unless_work_goes_on() {
     let mut run = Run::new();
     run.steps(300, 2, &works);
     assert_eq!(run.alarms(), NONE);
+    // Steps are rare, an evaluation is long, it isn't training yet: it works all the same.
+    let mut run = Run::new();
+    run.steps(1200, 300, &works).go(400, &works);
+    assert_eq!(run.alarms(), NONE);
+    let mut compiles = quiet();
+    compiles.job.cpu_cores = Reading::Value(4.0);
+    compiles.job.n_zombie = Reading::Value(1);
+    compiles.job.forks = Reading::Value(2);
+    let mut run = Run::new();
+    run.go(500, &compiles).steps(60, 2, &training());
+    assert_eq!(run.alarms(), NONE);
+    // A notebook's leftovers harm nobody.
+    let mut run = Run::new();
+    run.event(Event::Process {
+        pid: 9,
+        ppid: None,
+        name: Some("ipykernel_launch".into()),
+        rank: None,
+        change: ProcessChange::Started,
+        on: None,
+        code: None,
+        signal: None,
+    });
+    run.steps(60, 2, &training()).go(300, &zombie);
+    assert_eq!(run.alarms(), NONE);
+}
+
+#[test]
+fn who_waits_in_the_kernel_with_memory_held_is_defunct() {
+    let mut stuck = quiet();
+    stuck.job.n_disk = Reading::Value(1);
+    let mut run = Run::new();
+    run.go(30, &quiet()).go(100, &stuck);
+    assert_eq!(run.alarms(), ["defunct 90"]);
+    let found = run.first("defunct");
+    assert_eq!(found.cause.as_deref(), Some("stuck"));
+    assert_eq!(found.since_s.to_bits(), 30_f64.to_bits());
+    run.go(1, &quiet());
+    assert_eq!(run.life("defunct").len(), 2);
+    // With bytes, without memory, for a shorter time.
+    let mut reads = stuck.clone();
+    reads.job.read_mb_s = Reading::Value(0.4);
+    let mut without = stuck.clone();
+    without.gpus[0].mem_used_mib = Reading::Value(5.0);
+    without.job_mem_mib = vec![Reading::Value(0.0)];
+    for other in [reads, without] {
+        let mut run = Run::new();
+        run.go(300, &other);
+        assert_eq!(run.alarms(), NONE);
+    }
+    let mut run = Run::set("defunct", |s| {
+        s.after = Limit::After(Duration::from_secs(10));
+    });
+    run.go(30, &quiet()).go(20, &stuck);
+    assert_eq!(run.alarms(), ["defunct 40"]);
 }
 
 #[test]
