@@ -8,4 +8,5 @@ mod patrol;
 pub(in crate::judge) mod run;
 mod slow;
 mod stalls;
+mod steady;
 mod uneven;
