@@ -19,13 +19,14 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from families import FAMILIES  # noqa: E402
+from growth import GROWTH  # noqa: E402
 from held_out import HELD_OUT  # noqa: E402
 from others import OTHERS  # noqa: E402
 from table import details, table  # noqa: E402
 from tally import Board  # noqa: E402
 from trace import Trace, Ways  # noqa: E402
 
-SETS = {"benchmark": FAMILIES, "others": OTHERS, "held-out": HELD_OUT}
+SETS = {"benchmark": FAMILIES, "others": OTHERS, "growth": GROWTH, "held-out": HELD_OUT}
 EVERY = {name: family for families in SETS.values() for name, family in families.items()}
 # So many of one family are on the disk at once: about 50 MB of the largest.
 CHUNK = 4
