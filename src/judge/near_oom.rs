@@ -39,6 +39,8 @@ const STEADY: f64 = 0.7;
 const NEAR_S: f64 = 12.0 * 3600.0;
 /// Without a new maximum for so long it stays, seconds.
 const STAYS_S: f64 = 960.0;
+/// Allocators and caches fill while training begins, seconds.
+const START_S: f64 = 600.0;
 /// Use of a GPU that is work, %: loading a model is none.
 const WORKS_PCT: f64 = 20.0;
 
@@ -238,6 +240,9 @@ impl Found {
 pub struct NearOom {
     on: bool,
     fast_s: f64,
+    start_s: f64,
+    /// Since when it is looked at, in own seconds: since it trains, if it does.
+    began: Option<f64>,
     trains: bool,
     /// The epoch that was shown first: caches fill while it lasts.
     first_epoch: Option<f64>,
@@ -252,13 +257,15 @@ impl NearOom {
     /// With the settings in this book.
     pub fn new(book: &Book) -> Self {
         let settings = book.settings(NEAR_OOM);
-        let fast_s = match settings.after {
-            Limit::Auto => FAST_S,
-            Limit::After(d) => d.as_secs_f64() / BLOCKS as f64,
+        let (fast_s, start_s) = match settings.after {
+            Limit::Auto => (FAST_S, START_S),
+            Limit::After(d) => (d.as_secs_f64() / BLOCKS as f64, 0.0),
         };
         Self {
             on: settings.on,
             fast_s,
+            start_s,
+            began: None,
             trains: false,
             first_epoch: None,
             gpus: Vec::new(),
@@ -276,6 +283,7 @@ impl NearOom {
         if v.s.advances.trains && !self.trains {
             // What was loaded before isn't growth.
             self.trains = true;
+            self.began = None;
             self.gpus.clear();
             self.host = Store::new(self.fast_s);
         }
@@ -284,7 +292,12 @@ impl NearOom {
         let epoch = v.s.epoch.map(f64::floor);
         self.first_epoch = self.first_epoch.or(epoch);
         let begins = epoch.is_some() && epoch == self.first_epoch;
-        let least = if begins { CRITICAL } else { WARNING };
+        let began = *self.began.get_or_insert(v.s.now.own_s);
+        let least = match begins {
+            _ if v.s.now.own_s - began < self.start_s => f64::INFINITY,
+            true => CRITICAL,
+            false => WARNING,
+        };
         let on_gpu = self.look_at_gpus(least, sample, v);
         let on_host = self.look_at_host(least, sample, v);
         let found = on_gpu.into_iter().chain(on_host);

@@ -227,6 +227,26 @@ fn each_gpu_is_looked_at_by_itself_and_others_are_left_out() {
 }
 
 #[test]
+fn mig_devices_of_one_gpu_are_two_devices() {
+    let mut run = Run::new();
+    epochs(&mut run, 14, 120, |e, _| {
+        let mut sample = holding(5.0 * GIB);
+        sample.gpus[0].mig = Some("MIG-b".into());
+        sample.gpus[0].mem_total_mib = Reading::Value(20.0 * GIB);
+        let mut second = sample.gpus[0].clone();
+        second.mig = Some("MIG-a".into());
+        sample.gpus.push(second);
+        let leaks = Reading::Value(5.0 * GIB + 100.0 * e);
+        sample.job_mem_mib.push(leaks.clone());
+        sample.gpus[1].mem_used_mib = leaks;
+        sample
+    });
+    let found = run.first("memory-leak");
+    assert_eq!(found.evidence["gpu"], "MIG-a");
+    assert_eq!(found.evidence["limit_mib"], 20_480);
+}
+
+#[test]
 fn memory_of_the_host_leaks_too_and_pages_of_files_are_none() {
     let mut run = Run::new();
     run.event(Event::Framework {
@@ -329,8 +349,10 @@ fn memory_that_is_nearly_full_and_grows_is_told() {
 
 #[test]
 fn full_memory_that_does_not_grow_is_no_alarm() {
-    let kinds: [&dyn Fn(u32) -> f64; 5] = [
+    let kinds: [&dyn Fn(u32) -> f64; 6] = [
         &|_| 79.5,
+        // Batches of all lengths in the first five minutes.
+        &|t| (20.0 + f64::from(t) / 5.0).min(78.0),
         // Full after the first steps; in steps within an hour; ever more slowly.
         &|t| (f64::from(t) * 2.0).min(78.0),
         &|t| (50.0 + 10.0 * (f64::from(t) / 900.0).floor()).min(79.0),
@@ -379,8 +401,8 @@ fn near_oom_is_explained_by_a_leak_and_names_its_limit() {
             host_mem_mib: Some(host_gib * GIB),
             ..JobFacts::default()
         });
-        for i in 0..1000 {
-            run.steps(1, 1, &on_host(GIB * (200.0 + f64::from(i) / 20.0)));
+        for i in 0..1500 {
+            run.steps(1, 1, &on_host(GIB * (200.0 + f64::from(i) / 30.0)));
         }
         let found = run.first("near-oom");
         assert_eq!(found.cause.as_deref(), Some(cause));
@@ -388,8 +410,8 @@ fn near_oom_is_explained_by_a_leak_and_names_its_limit() {
     // More than there is: shared pages were counted for each process, and nothing is known.
     let mut run = Run::new();
     run.steps(10, 1, &on_host(300.0 * GIB));
-    for i in 0..1000 {
-        run.steps(1, 1, &on_host(GIB * (200.0 + f64::from(i) / 20.0)));
+    for i in 0..1500 {
+        run.steps(1, 1, &on_host(GIB * (200.0 + f64::from(i) / 30.0)));
     }
     assert_eq!(run.alarms(), NONE);
 }
