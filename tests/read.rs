@@ -340,3 +340,77 @@ fn a_bar_that_was_once_too_long_for_the_terminal_goes_on() {
         drawn = width;
     }
 }
+
+/// Frames of two rows whose texts come again in every epoch.
+#[test]
+fn every_frame_of_a_display_of_two_rows_counts() {
+    let mut text = String::from("\n\n");
+    for epoch in 1..=5 {
+        for step in [0, 20, 40, 60, 80, 100] {
+            text += &format!("\x1b[2A\r\x1b[KEpoch {epoch}/5\n\r\x1b[KBatch [##########] {step}/100\n");
+        }
+    }
+    let mut reader = ProgressReader::new(Layout::Plain, Layout::Plain);
+    let marks = reader.feed(Stream::Out, None, text.as_bytes());
+    let seen = |epoch: f64, step| {
+        let fits = |m: &Mark| m.epoch == Some(epoch) && m.step == Some(step);
+        marks.iter().any(fits)
+    };
+    for epoch in 1..=5 {
+        for step in [20, 40, 60, 80, 100] {
+            assert!(seen(f64::from(epoch), step), "{step} of epoch {epoch}");
+        }
+    }
+}
+
+/// Percent of the whole run after each line.
+fn overall(lines: &[&str]) -> Vec<Option<f64>> {
+    let mut reader = ProgressReader::new(Layout::Plain, Layout::Plain);
+    let state = |line: &&str| {
+        reader.feed(Stream::Out, None, format!("{line}\n").as_bytes());
+        reader.state().overall_pct
+    };
+    lines.iter().map(state).collect()
+}
+
+#[test]
+fn a_step_that_rises_over_an_epochs_end_is_not_thereby_the_whole_runs() {
+    let known = [
+        "epoch 2/10 step 20/80",
+        "epoch 3/10 step 40/80",
+        "epoch 4/10 step 60/80",
+    ];
+    assert_eq!(overall(&known).pop().flatten(), Some(37.5));
+    let unknown = [
+        "epoch 002: 20 / 80 loss=9",
+        "epoch 003: 40 / 80 loss=8",
+        "epoch 005: 80 / 80 loss=7",
+    ];
+    assert_eq!(overall(&unknown), [None; 3]);
+    let whole = [
+        "Epoch 1/4 step 50/200",
+        "Epoch 2/4 step 51/200",
+        "Epoch 2/4 step 100/200",
+    ];
+    assert_eq!(overall(&whole).pop().flatten(), Some(50.0));
+}
+
+#[test]
+fn a_loop_that_begins_again_after_its_end_is_one_of_many() {
+    let folds = [
+        "Fold 1/5 Epoch 10/10 loss 0.5",
+        "Fold 2/5 Epoch 1/10 loss 0.5",
+    ];
+    assert_eq!(overall(&folds).pop(), Some(None));
+}
+
+#[test]
+fn counters_that_end_one_short_of_their_total_count_from_zero() {
+    let lines = [
+        "epoch 0/5 iter 0/20",
+        "epoch 0/5 iter 19/20",
+        "epoch 4/5 iter 0/20",
+        "epoch 4/5 iter 19/20",
+    ];
+    assert_eq!(overall(&lines).pop().flatten(), Some(99.0));
+}

@@ -7,8 +7,12 @@ use crate::model::Phase;
 use super::counters::Counter;
 use super::grammar::Parts;
 use super::reading::{EpochShown, StepShown};
+use super::times;
 use super::token::{Kind, Token};
 use super::words::{self, Counts};
+
+/// No training takes so many steps a second.
+const FASTEST: f64 = 100_000.0;
 
 impl<'a> Parts<'a> {
     /// The words that say what the line is about: before its bar or its first number.
@@ -58,7 +62,7 @@ impl<'a> Parts<'a> {
         let chore = |unit: &str| words::is_rate_of_a_chore(unit);
         let pieces = self.tokens.iter().any(|t| chore(t.unit) || chore(t.text));
         let drawn = self.bar.is_some() || step.is_some_and(|s| s.bar);
-        if (bytes || pieces) && drawn {
+        if (bytes || pieces || self.is_too_fast(step)) && drawn {
             return Phase::Other;
         }
         if self.bar.is_some() && self.prepares_training() {
@@ -79,6 +83,13 @@ impl<'a> Parts<'a> {
             return Phase::Other;
         }
         Phase::Train
+    }
+
+    /// A bar without a name that counts so fast counts bytes.
+    fn is_too_fast(&self, step: Option<&StepShown>) -> bool {
+        let nameless = step.is_some_and(|s| s.name.is_empty()) && !self.shows_epochs();
+        let rate = times::rate(self.tokens, true);
+        nameless && !self.is_measured() && rate.is_some_and(|r| r >= FASTEST)
     }
 
     /// Programs of all kinds draw bars and count steps: what says that this is training is a

@@ -318,6 +318,12 @@ impl Ranks {
             Some(_) => return None,
             None => &mut self.main,
         };
+        match stream {
+            Some(_) => tracker.tell_by_output(&reading),
+            // A log that says again what was printed a moment ago.
+            None if tracker.is_behind(&reading) => return None,
+            None => {}
+        }
         let phase = tracker.apply(reading, t)?;
         Some(tracker.mark(phase, t, stream))
     }

@@ -24,8 +24,8 @@ const MOST_COLS: usize = 4096;
 const MOST_ROWS: usize = 1024;
 /// Columns from one tab stop to the next.
 pub(super) const TAB: usize = 8;
-/// How many redrawn lines are remembered, so that a block of bars that moved down by a row
-/// isn't read as news.
+/// How many redrawn lines are remembered, and where each stood, so that a block of bars that
+/// moved down by a row isn't read as news. What comes again where it stood before is news.
 const RECENT: usize = 32;
 
 /// A line that was completed on the screen.
@@ -49,7 +49,7 @@ pub(super) struct Screen {
     /// First and last row of the scroll region, where one is set.
     region: Option<(usize, usize)>,
     saved: (usize, usize),
-    recent: VecDeque<u64>,
+    recent: VecDeque<(u64, usize)>,
     ready: Vec<Line>,
     /// Cheap test of whether a line can matter.
     wanted: Wanted,
@@ -115,7 +115,7 @@ impl Screen {
         }
         let row = &self.rows[first];
         let now = hash(&text);
-        let known = now == row.seen || (row.revisited && self.recent.contains(&now));
+        let known = now == row.seen || (row.revisited && self.has_moved(now, first));
         (!known).then_some(Line {
             text,
             redrawn: row.revisited,
@@ -371,15 +371,23 @@ impl Screen {
             return;
         }
         if redrawn {
-            if self.recent.contains(&now) {
-                return;
-            }
+            let moved = self.has_moved(now, first);
+            self.recent.retain(|(text, _)| *text != now);
             if self.recent.len() == RECENT {
                 self.recent.pop_front();
             }
-            self.recent.push_back(now);
+            self.recent.push_back((now, first));
+            if moved {
+                return;
+            }
         }
         self.offer(text, redrawn);
+    }
+
+    /// Whether this text stood in another row when it was last read.
+    fn has_moved(&self, text: u64, row: usize) -> bool {
+        let known = self.recent.iter().find(|(known, _)| *known == text);
+        known.is_some_and(|(_, at)| *at != row)
     }
 
     fn offer(&mut self, text: String, redrawn: bool) {

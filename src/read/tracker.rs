@@ -35,6 +35,12 @@ pub(super) struct Tracker {
     run_wide: bool,
     /// Where the epoch before stopped.
     step_before: Option<(u64, u64)>,
+    /// Counters end at one less than their total: `epoch 4/5` is the last one.
+    ends_short: bool,
+    /// A loop that was complete began again: there are more of them than is known.
+    stages: bool,
+    /// The program's own output shows where it is, and no log that repeats it.
+    told_by_output: bool,
     /// Totals of bars that turned out not to be training.
     eval_totals: Vec<u64>,
     /// Total of an unnamed outer bar that counts epochs.
@@ -108,6 +114,9 @@ impl Tracker {
         self.train.take_rest(r);
         let fraction = self.fraction();
         self.pace.notice(t, self.train.step, fraction);
+        if turned && self.style.counting == Counting::Running {
+            self.pace.epoch_began(t);
+        }
         Some(Phase::Train)
     }
 
@@ -222,6 +231,8 @@ impl Tracker {
         let turned = self.turns(e);
         if turned {
             self.step_before = self.train.step.zip(self.train.steps);
+            let ended = |(step, total): (u64, u64)| total > 1 && step + 1 == total;
+            self.ends_short = self.step_before.is_some_and(ended);
             if self.train.epoch.is_some_and(|now| e.value < now) {
                 self.restart();
             }
@@ -251,9 +262,13 @@ impl Tracker {
             self.pace.turn();
         }
         let counts_on = match self.step_before {
-            // The new epoch doesn't begin at 0: the counter is the whole run's.
+            // The new epoch doesn't begin at 0: the counter may be the whole run's.
             Some((old, total)) if self.train.step.is_none() => {
-                old > 0 && old < total && step.n > old && step.total == Some(total)
+                old > 0
+                    && old < total
+                    && step.n > old
+                    && step.total == Some(total)
+                    && self.agrees_with_epochs(step.n, total)
             }
             _ => false,
         };
@@ -270,8 +285,42 @@ impl Tracker {
         self.step_is_bar = step.bar;
     }
 
+    /// Whether a counter of the whole run would stand there in this epoch.
+    fn agrees_with_epochs(&self, step: u64, total: u64) -> bool {
+        let (Some(epoch), Some(count)) = (self.train.epoch, self.epoch_count()) else {
+            return false;
+        };
+        let first = f64::from(u8::from(!self.style.zero_based));
+        let part = step as f64 / total as f64 * count;
+        let before = epoch - first;
+        // It has just begun, or is at its end.
+        part > before - 0.05 && part < before + 1.05
+    }
+
+    /// Whether this tells of a place that the program's own output has left behind.
+    pub fn is_behind(&self, r: &Reading) -> bool {
+        if !self.told_by_output || r.phase != Phase::Train {
+            return false;
+        }
+        let epoch = r.epoch.map(|e| e.value);
+        match (epoch, self.train.epoch) {
+            (Some(then), Some(now)) if then < now => return true,
+            (Some(then), Some(now)) if then > now => return false,
+            _ => {}
+        }
+        let step = r.step.as_ref().map(|s| s.n);
+        matches!((step, self.train.step), (Some(then), Some(now)) if then < now)
+    }
+
+    /// The program's own output showed a place.
+    pub fn tell_by_output(&mut self, r: &Reading) {
+        let placed = r.epoch.is_some() || r.step.is_some();
+        self.told_by_output |= placed && r.phase == Phase::Train;
+    }
+
     /// The loop began again: what was reached counts no longer.
     fn restart(&mut self) {
+        self.stages |= self.pace.reached().is_some_and(|part| part > 0.999);
         self.pace = Pace::default();
         self.run_wide = false;
         self.train.rate = None;
@@ -297,7 +346,7 @@ impl Tracker {
     fn epoch_count(&self) -> Option<f64> {
         // "Epoch 0/3" most often names the last index; if it names the count, the run
         // reads as less than it did, never as more.
-        let more = f64::from(u8::from(self.style.zero_based));
+        let more = f64::from(u8::from(self.style.zero_based && !self.ends_short));
         self.train.epochs.map(|n| n + more)
     }
 
@@ -346,17 +395,27 @@ impl Tracker {
         }
     }
 
+    /// How many epochs are left, the present one included.
+    fn epochs_left(&self) -> Option<f64> {
+        let whole = self.style.counting == Counting::Running && !self.run_wide;
+        let (epoch, count) = self.train.epoch.filter(|_| whole).zip(self.epoch_count())?;
+        let first = f64::from(u8::from(!self.style.zero_based));
+        Some(count - (epoch - first)).filter(|left| *left >= 1.0)
+    }
+
     fn rate(&self) -> Option<f64> {
         self.train.rate.or_else(|| self.pace.rate())
     }
 
     /// Percent of the whole run, and its remaining seconds.
     fn overall(&self) -> (Option<f64>, Option<f64>) {
-        if self.fraction().is_none() {
+        if self.stages || self.fraction().is_none() {
             return (None, None);
         }
         let done = self.pace.reached();
-        let eta = self.pace.remaining(self.rate(), self.run_steps());
+        let eta = self
+            .pace
+            .remaining(self.rate(), self.run_steps(), self.epochs_left());
         (done.map(|d| rounded(d * 100.0)), eta.map(rounded))
     }
 
