@@ -85,6 +85,8 @@ pub(super) struct EpochStyle {
     pub counting: Counting,
     /// Counted from 0.
     pub zero_based: bool,
+    /// Counters end at one less than their total: `epoch 4/5` is the last one.
+    pub ends_short: bool,
     /// The epoch was shown with its result and no step: it is over.
     pub closed: bool,
 }

@@ -35,8 +35,6 @@ pub(super) struct Tracker {
     run_wide: bool,
     /// Where the epoch before stopped.
     step_before: Option<(u64, u64)>,
-    /// Counters end at one less than their total: `epoch 4/5` is the last one.
-    ends_short: bool,
     /// A loop that was complete began again: there are more of them than is known.
     stages: bool,
     /// The program's own output shows where it is, and no log that repeats it.
@@ -232,7 +230,7 @@ impl Tracker {
         if turned {
             self.step_before = self.train.step.zip(self.train.steps);
             let ended = |(step, total): (u64, u64)| total > 1 && step + 1 == total;
-            self.ends_short = self.step_before.is_some_and(ended);
+            self.style.ends_short = self.step_before.is_some_and(ended);
             if self.train.epoch.is_some_and(|now| e.value < now) {
                 self.restart();
             }
@@ -346,7 +344,7 @@ impl Tracker {
     fn epoch_count(&self) -> Option<f64> {
         // "Epoch 0/3" most often names the last index; if it names the count, the run
         // reads as less than it did, never as more.
-        let more = f64::from(u8::from(self.style.zero_based && !self.ends_short));
+        let more = f64::from(u8::from(self.style.zero_based && !self.style.ends_short));
         self.train.epochs.map(|n| n + more)
     }
 
