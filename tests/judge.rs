@@ -65,7 +65,11 @@ fn judged(recording: &Recording) -> (Judge, Vec<Finding>) {
     for (i, (stream, text)) in lines(recording).into_iter().enumerate() {
         let logged = Logged {
             stamp: stamp(i as f64),
-            event: Event::Line { stream, text },
+            event: Event::Line {
+                stream: stream.into(),
+                text,
+                file: None,
+            },
         };
         said.extend(judge.step(Input::Event(&logged)));
     }

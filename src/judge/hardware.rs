@@ -59,11 +59,20 @@ impl Hardware {
 }
 
 /// What one kind of report means.
-struct Meaning {
-    name: &'static str,
+pub struct Meaning {
+    /// The finding.
+    pub name: &'static str,
     severity: Severity,
     cause: &'static str,
-    advice: &'static str,
+    /// What to do.
+    pub advice: &'static str,
+}
+
+impl Meaning {
+    /// Whether it is more than a note.
+    pub fn is_alarm(&self) -> bool {
+        self.severity > Severity::Note
+    }
 }
 
 const fn broken(cause: &'static str, advice: &'static str) -> Meaning {
@@ -108,7 +117,8 @@ const HARMLESS: Meaning = Meaning {
     advice: "The driver reported an XID that needs no action.",
 };
 
-fn meaning(xid: u64) -> &'static Meaning {
+/// What an XID means.
+pub fn meaning(xid: u64) -> &'static Meaning {
     match xid {
         13 | 31 | 32 | 43 | 69 | 94 => &FAULT,
         79 => &BUS,

@@ -4,6 +4,8 @@
 
 use crate::model::{Event, Logged, Metric, ProgressState, Severity};
 
+use crate::read::fingerprint::Kind;
+
 use super::finding::{Book, Claim, Evidence};
 use super::view::View;
 
@@ -43,8 +45,12 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Takes in an event: ends of epochs count as well, a short run has few samples.
-    pub fn event(&mut self, logged: &Logged, book: &mut Book) {
+    /// Takes in an event: ends of epochs count as well, a short run has few samples. `kind` is
+    /// what its line says: a program that gives up for its loss needs no counting.
+    pub fn event(&mut self, logged: &Logged, kind: Option<Kind>, book: &mut Book) {
+        if kind == Some(Kind::LossNan) {
+            book.raise(claim(logged.stamp.elapsed_s, Evidence::new()));
+        }
         if let Event::Progress {
             loss: Some(Metric(loss)),
             epoch,
@@ -85,8 +91,11 @@ fn judge(row: Row, loss: f64, step: Option<f64>, epoch: Option<f64>, book: &mut 
         .num("times", f64::from(row.bad))
         .num("step", step)
         .num("epoch", epoch);
-    let claim = Claim::new(NAN, Severity::Critical, row.since)
+    book.raise(claim(row.since, evidence));
+}
+
+fn claim(since_s: f64, evidence: Evidence) -> Claim {
+    Claim::new(NAN, Severity::Critical, since_s)
         .evidence(evidence)
-        .advice("The loss is no number: a lower learning rate, gradient clipping, bf16 instead of fp16; torch.autograd.set_detect_anomaly or tf.debugging.enable_check_numerics finds where.");
-    book.raise(claim);
+        .advice("The loss is no number: a lower learning rate, gradient clipping, bf16 instead of fp16; torch.autograd.set_detect_anomaly or tf.debugging.enable_check_numerics finds where.")
 }

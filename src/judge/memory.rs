@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use crate::model::{Event, Logged, Severity};
 use crate::read::fingerprint::Kind;
 
+use super::ended::Held;
 use super::finding::{Book, Claim, Evidence, Finding};
 use super::leak::LEAK;
 use super::near_oom::NEAR_OOM;
@@ -57,6 +58,14 @@ impl Memory {
         if self.lines > 0 && v.s.advanced && v.s.now.own_s - self.last_own_s > OVER_S {
             self.lines = 0;
             book.clear(OOM);
+        }
+    }
+
+    /// What the job held of main memory at last.
+    pub fn held(&self) -> Held {
+        Held {
+            rss_mib: self.rss_mib,
+            limit_mib: self.limit_mib,
         }
     }
 
@@ -142,7 +151,7 @@ pub fn oom_advice(kind: Kind) -> &'static str {
             "The model leaves no room for the key-value cache: raise gpu_memory_utilization, lower max_model_len, or use more GPUs."
         }
         Kind::OomCublas => {
-            "cuBLAS couldn't get its workspace, which usually means that memory ran out: a smaller batch, or free the GPU of others."
+            "cuBLAS or cuDNN couldn't get its workspace, which usually means that memory ran out: a smaller batch, or free the GPU of others."
         }
         Kind::HostMemory => {
             "Main memory ran out: a smaller batch, fewer DataLoader workers, or a check of the size that was asked for."

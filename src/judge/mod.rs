@@ -26,6 +26,8 @@
 
 mod advance;
 mod bound;
+mod causes;
+mod ended;
 mod facts;
 mod finding;
 mod gauge;
@@ -42,6 +44,7 @@ mod near_oom;
 mod pace;
 mod phases;
 mod processes;
+mod ranks;
 mod rules;
 mod series;
 mod shares;
@@ -52,6 +55,7 @@ mod starved;
 mod story;
 #[cfg(test)]
 mod tests;
+mod tracebacks;
 mod uneven;
 mod unexplained;
 mod unused;
@@ -210,7 +214,15 @@ impl Judge {
     /// What the end means.
     pub fn verdict(&self, outcome: Outcome, exit: Exit) -> Verdict {
         let open = |name: &str| self.book.holds(name);
-        verdict::verdict(outcome, exit, &self.story, self.book.alarms(), &open)
+        let known = verdict::Known {
+            story: &self.story,
+            alarms: self.book.alarms(),
+            open: &open,
+            moved_s: self.signals.moved_s(),
+            first_gone: self.processes.first_gone.as_ref(),
+            held: self.memory.held(),
+        };
+        verdict::verdict(outcome, exit, &known)
     }
 
     /// What the time of the run was spent on, so far.
@@ -232,7 +244,7 @@ impl Judge {
             self.signals.jumped();
         }
         self.processes.event(logged);
-        let kind = self.story.event(logged);
+        let kind = self.story.event(logged, self.signals.moved_s());
         let v = View {
             s: &self.signals,
             p: &self.processes,
@@ -241,7 +253,7 @@ impl Judge {
         };
         Hardware::event(logged, &mut self.book);
         self.memory.event(logged, kind, &v, &mut self.book);
-        self.loss.event(logged, &mut self.book);
+        self.loss.event(logged, kind, &mut self.book);
         self.leak.event(logged);
     }
 

@@ -54,6 +54,8 @@ pub struct Processes {
     pub main_ended_s: Option<f64>,
     /// The last rank that ended.
     pub lost_rank: Option<Gone>,
+    /// The first one that ended while the main process lived.
+    pub first_gone: Option<Gone>,
     /// A name that tells of a notebook was seen.
     pub interactive: bool,
     main_cores: u32,
@@ -159,7 +161,11 @@ impl Processes {
             }
             let rank = rank.or_else(|| self.live.get(&pid).and_then(|m| m.rank));
             if let Some(rank) = rank {
-                self.lost_rank = Some(Gone { at_s, pid, rank });
+                let gone = Gone { at_s, pid, rank };
+                if self.main_ended_s.is_none() {
+                    self.first_gone.get_or_insert(gone.clone());
+                }
+                self.lost_rank = Some(gone);
             }
         }
         if change == ProcessChange::Exited {

@@ -141,6 +141,11 @@ impl Signals {
         self.frozen = true;
     }
 
+    /// When progress was last made, in seconds of the run; None before there was any.
+    pub fn moved_s(&self) -> Option<f64> {
+        self.advances.begun.then_some(self.progressed.elapsed_s)
+    }
+
     /// Seconds without progress.
     pub fn progress_age(&self) -> f64 {
         self.now.own_s - self.progressed.own_s

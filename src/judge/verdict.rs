@@ -2,26 +2,37 @@
 //!
 //! Owns which of several things that were said was the first to go wrong. The earliest
 //! initiating event wins; a timeout of a collective or a lost peer follows from something as a
-//! rule; a traceback is a cause only where nothing better is known.
+//! rule; a traceback is a cause only where nothing better is known. What the program went on
+//! from is none.
 
 use crate::model::{Exit, Outcome, Severity, Verdict};
 use crate::read::fingerprint::Kind;
+use crate::read::fingerprint::ranks::{Ended, xid};
 
+use super::causes::{of_machine, of_program};
+use super::ended::{self, Held};
 use super::finding::Finding;
+use super::hardware;
 use super::leftovers::ORPHANS;
-use super::memory::oom_advice;
-use super::story::{Story, Told};
+use super::processes::Gone;
+use super::story::{Story, Told, is_consequence, survived};
+use super::tracebacks::Traceback;
 
-const SEGV: i32 = 11;
-const BUS: i32 = 7;
-const KILL: i32 = 9;
+/// What a program goes on from for so long, with progress, has not ended it where something
+/// else is known to have, seconds.
+const WENT_ON_S: f64 = 10.0;
+/// A crash so soon after an exception is one of tearing down, seconds.
+const TEARING_DOWN_S: f64 = 30.0;
 
 /// A cause with its advice.
+#[derive(Clone, Debug, Default)]
 struct Cause {
     /// None: there is advice, and no name for it.
     name: Option<String>,
     advice: Option<String>,
     at_s: f64,
+    line: Option<String>,
+    rank: Option<u32>,
 }
 
 impl Cause {
@@ -30,192 +41,257 @@ impl Cause {
             name: Some(name.to_owned()),
             advice: Some(advice.into()),
             at_s,
+            ..Self::default()
         }
     }
+
+    /// Told by this line.
+    fn by(name: &str, line: &Told, advice: impl Into<String>) -> Self {
+        Self {
+            line: Some(line.text.clone()),
+            rank: line.rank(),
+            ..Self::new(name, line.at_s, advice)
+        }
+    }
+}
+
+/// What is known at the end.
+pub struct Known<'a> {
+    /// What the output said.
+    pub story: &'a Story,
+    /// The alarms that were raised, in their order.
+    pub alarms: &'a [Finding],
+    /// Which of them still hold.
+    pub open: &'a dyn Fn(&str) -> bool,
+    /// When progress was last made, in seconds of the run.
+    pub moved_s: Option<f64>,
+    /// The first rank that ended while the main process lived.
+    pub first_gone: Option<&'a Gone>,
+    /// What the job held of main memory.
+    pub held: Held,
 }
 
 /// What a run's end means, from how it ended, what was printed and what was found.
-/// `alarms` are those that were raised, in their order; `open` tells which still hold.
-pub fn verdict(
-    outcome: Outcome,
-    exit: Exit,
-    story: &Story,
-    alarms: &[Finding],
-    open: &dyn Fn(&str) -> bool,
-) -> Verdict {
-    let standing = || alarms.iter().find(|f| open(&f.name)).map(of_finding);
+pub fn verdict(outcome: Outcome, exit: Exit, known: &Known<'_>) -> Verdict {
     let cause = match outcome {
         // A success may have its flaw, too.
-        Outcome::Ok => standing(),
+        Outcome::Ok => known.standing(|_| true),
         // Somebody ended it: if it was stuck, that is why. What it left behind is not.
-        Outcome::Cancelled | Outcome::TimedOut => alarms
-            .iter()
-            .find(|f| open(&f.name) && f.name != ORPHANS)
-            .map(of_finding),
+        Outcome::Cancelled => known.standing(|f| f.name != ORPHANS).or_else(|| {
+            let advice = known.story.asked.as_ref().map(ended::asked);
+            only(advice)
+        }),
+        Outcome::TimedOut => known
+            .standing(|f| f.name != ORPHANS)
+            .or_else(|| only(Some(ended::TIME_LIMIT.to_owned()))),
         Outcome::Failed | Outcome::Killed | Outcome::Lost => {
-            first_cause(story, alarms, open).or_else(|| of_exit(exit, story))
+            known.first_cause().or_else(|| known.of_exit(exit))
         }
     };
-    let (name, advice) = cause.map_or((None, None), |c| (c.name, c.advice));
+    let failed = matches!(outcome, Outcome::Failed | Outcome::Killed | Outcome::Lost);
+    let guilty = || known.guilty().filter(|_| failed);
+    let cause = cause.unwrap_or_default();
     Verdict {
         outcome: Some(outcome),
-        cause: name,
-        advice,
+        rank: cause
+            .rank
+            .or_else(|| cause.name.as_ref().and_then(|_| guilty())),
+        cause: cause.name,
+        advice: cause.advice,
+        line: cause.line,
+        around: Vec::new(),
     }
 }
 
-fn first_cause(story: &Story, alarms: &[Finding], open: &dyn Fn(&str) -> bool) -> Option<Cause> {
-    let lines = story.lines.iter().filter_map(initiating);
-    // What explains a failure: not that a GPU was unused, nor what is left over after it.
-    let fatal =
-        |f: &&Finding| ["hardware", "host-oom", "oom", "program-fault"].contains(&f.name.as_str());
-    let found = alarms.iter().filter(fatal).map(of_finding);
-    let first = lines
-        .chain(found)
-        .reduce(|a, b| if b.at_s < a.at_s { b } else { a });
-    first
-        .or_else(|| alarms.iter().find(|f| f.name == "nan").map(of_finding))
-        .or_else(|| story.lines.iter().find_map(consequence))
-        .or_else(|| {
-            alarms
-                .iter()
-                .find(|f| f.name == "stalled" && open("stalled"))
-                .map(of_finding)
+impl Known<'_> {
+    fn standing(&self, is_meant: impl Fn(&Finding) -> bool) -> Option<Cause> {
+        let mut open = self.alarms.iter().filter(|f| (self.open)(&f.name));
+        open.find(|f| is_meant(f)).map(|f| self.of_finding(f))
+    }
+
+    fn first_cause(&self) -> Option<Cause> {
+        let lines = self.story.lines.iter().filter(|l| self.counts(l));
+        let lines = lines.filter_map(|line| self.initiating(line));
+        // What explains a failure: not that a GPU was unused, nor what is left over after it.
+        let fatal = |f: &&Finding| {
+            let names = ["hardware", "host-oom", "oom", "program-fault"];
+            names.contains(&f.name.as_str()) && !self.went_on(f.since_s)
+        };
+        let found = self.alarms.iter().filter(fatal);
+        let found = found.map(|finding| self.of_finding(finding));
+        let first = lines
+            .chain(found)
+            .reduce(|a, b| if b.at_s < a.at_s { b } else { a });
+        let nan = || self.alarms.iter().find(|f| f.name == "nan");
+        first
+            .or_else(|| nan().map(|f| self.of_finding(f)))
+            .or_else(|| self.of_ranks())
+            .or_else(|| self.standing(|f| f.name == "stalled"))
+            .or_else(|| self.traceback().map(of_traceback))
+    }
+
+    /// Whether a line may be what the run failed of.
+    fn counts(&self, line: &Told) -> bool {
+        !self.went_on(line.at_s)
+    }
+
+    /// Whether the program went on from what happened then.
+    fn went_on(&self, at_s: f64) -> bool {
+        let moved = self.moved_s.is_some_and(|moved| moved - at_s > WENT_ON_S);
+        let later = |t: &Traceback| t.at_s - at_s > WENT_ON_S;
+        survived(at_s, self.moved_s) || moved && self.traceback().is_some_and(later)
+    }
+
+    fn of_finding(&self, finding: &Finding) -> Cause {
+        let line = self.story.first(|kind| match finding.name.as_str() {
+            "oom" => kind.is_oom() || kind == Kind::HostMemory,
+            "host-oom" => kind == Kind::KernelOom,
+            "nan" => kind == Kind::LossNan,
+            _ => false,
+        });
+        Cause {
+            name: Some(finding.name.clone()),
+            advice: finding.advice.clone(),
+            at_s: finding.since_s,
+            line: line.map(|line| line.text.clone()),
+            rank: line.and_then(Told::rank),
+        }
+    }
+
+    /// What goes wrong by itself.
+    fn initiating(&self, line: &Told) -> Option<Cause> {
+        if line.kind == Kind::Xid {
+            let meaning = hardware::meaning(xid(&line.text)?);
+            return meaning
+                .is_alarm()
+                .then(|| Cause::by(meaning.name, line, meaning.advice));
+        }
+        if let Some(before) = self.torn_down_after(line) {
+            return Some(of_traceback(before));
+        }
+        let (name, advice) =
+            of_machine(line.kind, &line.text, self.story).or_else(|| of_program(line.kind))?;
+        Some(Cause::by(name, line, advice))
+    }
+
+    /// Native code that crashes as an exception tears the program down.
+    fn torn_down_after(&self, line: &Told) -> Option<&Traceback> {
+        let crashes = matches!(line.kind, Kind::Segfault | Kind::BusError);
+        let of_rank = |t: &&Traceback| line.rank().is_none_or(|rank| t.rank == Some(rank));
+        let before = self.traceback().filter(of_rank).filter(|_| crashes)?;
+        let soon = before.order < line.order && line.at_s - before.at_s < TEARING_DOWN_S;
+        soon.then_some(before)
+    }
+
+    /// Ranks that waited, or ended: the exception of the one that it began with, else what is
+    /// known of its end.
+    fn of_ranks(&self) -> Option<Cause> {
+        let lines = || self.story.lines.iter().filter(|l| self.counts(l));
+        let first = lines().find(|l| is_consequence(l.kind))?;
+        let guilty = self.guilty();
+        let own = self.story.tracebacks.first_own();
+        let of_guilty = self.traceback().filter(|t| {
+            let before = own.is_some_and(|own| own.order < first.order);
+            before || t.rank.is_some() && t.rank == guilty
+        });
+        if let Some(traceback) = of_guilty {
+            return Some(of_traceback(traceback));
+        }
+        let of_kind = |kind| lines().find(|l| l.kind == kind);
+        let end = self.story.ranks.first_end();
+        let ended = of_kind(Kind::RankEnded).zip(end);
+        let waits = of_kind(Kind::CollectiveTimeout);
+        // A signal ends a rank by itself, and is why others wait.
+        let killed = ended.filter(|(_, end)| end.code.is_some_and(|code| code < 0));
+        if let Some((line, end)) = killed {
+            return Some(of_end(line, end));
+        }
+        if let Some(line) = waits {
+            return Some(of_another("collective-timeout", line, TIMED_OUT));
+        }
+        if let Some((line, end)) = ended {
+            return Some(of_end(line, end));
+        }
+        Some(of_another("rank-lost", first, LOST))
+    }
+
+    fn traceback(&self) -> Option<&Traceback> {
+        let rank = self.story.ranks.first_end().and_then(|end| end.rank);
+        self.story.tracebacks.final_one(rank)
+    }
+
+    fn guilty(&self) -> Option<u32> {
+        let first = self.story.first(is_consequence).map(|line| line.at_s);
+        // The system is looked at once a second.
+        let before = |gone: &&Gone| first.is_none_or(|at| gone.at_s <= at + 2.0);
+        let gone = self.first_gone.filter(before).map(|gone| gone.rank);
+        let waited = self.story.ranks.any_waited();
+        self.story.ranks.guilty(gone.filter(|_| waited))
+    }
+
+    /// What the end alone tells.
+    fn of_exit(&self, exit: Exit) -> Option<Cause> {
+        if self.story.tracebacks.is_interrupted() {
+            return only(Some(ended::INTERRUPTED.to_owned()));
+        }
+        if let Some((name, advice)) = ended::named(exit) {
+            return Some(Cause::new(name, 0.0, advice));
+        }
+        let quoted = [Kind::Scheduler, Kind::Usage, Kind::Aborted];
+        let line = self.story.first(|kind| quoted.contains(&kind));
+        let advice = line
+            .and_then(|line| ended::by_line(line.kind, &line.text))
+            .or_else(|| ended::advice(exit, &self.held, self.story.told(Kind::KernelOom)));
+        Some(Cause {
+            advice,
+            line: line.map(|line| line.text.clone()),
+            rank: line.and_then(Told::rank),
+            ..Cause::default()
         })
-        .or_else(|| traceback(story))
+    }
 }
 
-fn of_finding(finding: &Finding) -> Cause {
+/// There is no name for it.
+fn only(advice: Option<String>) -> Option<Cause> {
+    advice.map(|advice| Cause {
+        advice: Some(advice),
+        ..Cause::default()
+    })
+}
+
+fn of_traceback(traceback: &Traceback) -> Cause {
+    let (name, advice) = traceback.meaning();
     Cause {
-        name: Some(finding.name.clone()),
-        advice: finding.advice.clone(),
-        at_s: finding.since_s,
+        line: traceback.words.as_ref().map(|(_, text)| text.clone()),
+        rank: traceback.rank,
+        ..Cause::new(name, traceback.at_s, advice)
     }
 }
 
-/// What goes wrong by itself.
-fn initiating(line: &Told) -> Option<Cause> {
-    let (name, advice) = of_machine(line.kind).or_else(|| of_program(line.kind))?;
-    Some(Cause::new(name, line.at_s, advice))
-}
+const TIMED_OUT: &str = "A collective timed out: what the rank that isn't there did before is the cause; look at its own output and stacks.";
+const LOST: &str = "Another rank ended: the earliest error among all ranks is the cause; look at their own output.";
 
-/// Memory, disks, drivers.
-fn of_machine(kind: Kind) -> Option<(&'static str, &'static str)> {
-    Some(match kind {
-        kind if kind.is_oom() || kind == Kind::HostMemory => ("oom", oom_advice(kind)),
-        Kind::KernelOom => (
-            "host-oom",
-            "A process was killed for its memory: fewer DataLoader workers, a smaller prefetch or cache, or a higher memory limit.",
-        ),
-        Kind::LoaderOom => (
-            "loader-killed",
-            "A DataLoader worker was killed, for main memory as a rule: fewer workers, a smaller prefetch_factor, or more memory for the job.",
-        ),
-        Kind::Disk => (
-            "disk",
-            "The disk is full: free space (`df -h`), keep fewer checkpoints, or write elsewhere.",
-        ),
-        Kind::Quota => (
-            "quota",
-            "The quota is used up (`quota -s`): keep fewer checkpoints or write elsewhere.",
-        ),
-        Kind::NetworkFs => (
-            "network-fs",
-            "A network file system went away or replaced a file: copy the data to local disk, and restart from the last checkpoint.",
-        ),
-        Kind::DriverMismatch => (
-            "driver-mismatch",
-            "Driver and CUDA don't fit: update the driver, reboot after an upgrade, or install a build for this driver and GPU.",
-        ),
-        Kind::NoGpu => (
-            "no-gpu",
-            "The program sees no GPU: check `nvidia-smi`, CUDA_VISIBLE_DEVICES, and `--gpus all` in a container.",
-        ),
-        Kind::CpuBuild => (
-            "cpu-build",
-            "The installed PyTorch has no CUDA support: install it from the CUDA index (https://download.pytorch.org/whl/cu126).",
-        ),
-        Kind::SharedMemory => (
-            "shared-memory",
-            "/dev/shm is full: in a container --ipc=host or --shm-size=8g; else fewer DataLoader workers, or sharing by file_system.",
-        ),
-        _ => return None,
-    })
-}
-
-/// The program's own faults.
-fn of_program(kind: Kind) -> Option<(&'static str, &'static str)> {
-    Some(match kind {
-        Kind::DeviceAssert => (
-            "device-assert",
-            "An assertion on the GPU failed, usually a label or index out of range: run one batch on the CPU, where the message names the line.",
-        ),
-        Kind::IllegalAccess => (
-            "illegal-access",
-            "A kernel touched memory that isn't there: a bug in the program or an extension. CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer finds the operation.",
-        ),
-        Kind::LoaderKilled => (
-            "loader-killed",
-            "A DataLoader worker died: num_workers=0 shows its own error; a crash in a decoder or too little memory is the usual cause.",
-        ),
-        Kind::Segfault => (
-            "segfault",
-            "The program died of a wrong memory access in native code: PYTHONFAULTHANDLER=1 shows the Python line; check extensions whose versions don't fit.",
-        ),
-        Kind::LossNan => (
-            "nan",
-            "The program stopped because its loss is no number: a lower learning rate, gradient clipping, bf16 instead of fp16.",
-        ),
-        _ => return None,
-    })
-}
-
-/// What usually follows from something else, of which nothing is known here.
-fn consequence(line: &Told) -> Option<Cause> {
-    let (name, advice) = match line.kind {
-        Kind::CollectiveTimeout => (
-            "collective-timeout",
-            "A collective timed out: find the rank that isn't at the SeqNum of the message; what it did before is the cause.",
-        ),
-        Kind::RankLost => (
-            "rank-lost",
-            "Another rank ended: the earliest error among all ranks is the cause; look at their own output.",
-        ),
-        _ => return None,
-    };
-    Some(Cause::new(name, line.at_s, advice))
-}
-
-/// The exception that ended the program, unless somebody's Ctrl-C was it.
-fn traceback(story: &Story) -> Option<Cause> {
-    let begun = story.lines.iter().find(|l| l.kind == Kind::Traceback)?;
-    let last = story.lines.iter().rfind(|l| l.kind == Kind::Exception);
-    let words: Option<String> = last.map(|l| l.text.chars().take(200).collect());
-    if words
-        .as_deref()
-        .is_some_and(|w| w.contains("KeyboardInterrupt"))
-    {
-        return None;
+/// Who says so isn't whom it began with.
+fn of_another(name: &str, line: &Told, advice: &str) -> Cause {
+    Cause {
+        rank: None,
+        ..Cause::by(name, line, advice)
     }
-    let advice = match words {
-        Some(words) => format!("The program ended with {words}"),
-        None => "The program ended with an exception: its traceback names the line.".to_owned(),
-    };
-    Some(Cause::new("traceback", begun.at_s, advice))
 }
 
-/// What the end alone tells; a shell gives 128 + n for a signal.
-fn of_exit(exit: Exit, story: &Story) -> Option<Cause> {
-    let by_shell = exit.code.filter(|c| *c > 128).map(|c| c - 128);
-    match exit.signal.or(by_shell)? {
-        SEGV => Some(Cause::new("segfault", 0.0, "The program died of a wrong memory access in native code: PYTHONFAULTHANDLER=1 shows the Python line.")),
-        BUS => Some(Cause::new("shared-memory", 0.0, "The program died of SIGBUS: a full /dev/shm (in a container --ipc=host or --shm-size) or a file that shrank while it was mapped.")),
-        KILL if !story.told(Kind::KernelOom) => Some(Cause {
-            name: None,
-            advice: Some("Somebody's SIGKILL ended it: no sign of the kernel's out-of-memory killer was seen.".to_owned()),
-            at_s: 0.0,
-        }),
-        _ => None,
+/// A rank whose end was told, and nothing else of it.
+fn of_end(line: &Told, end: Ended) -> Cause {
+    let exit = Exit {
+        code: end.code.filter(|code| *code >= 0),
+        signal: end.code.filter(|code| *code < 0).map(|code| -code),
+    };
+    let (name, advice) = match ended::named(exit) {
+        Some((name, advice)) => (name, advice.to_owned()),
+        None => ("rank-lost", ended::of_rank(exit)),
+    };
+    Cause {
+        rank: end.rank,
+        ..Cause::by(name, line, advice)
     }
 }
 

@@ -32,6 +32,15 @@ pub enum Origin {
     Alone(u32),
 }
 
+/// A signal of which it is known who has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Who got it besides us.
+    pub origin: Origin,
+    /// The short name of the process that sent it, if it could be looked at.
+    pub sender: Option<String>,
+}
+
 /// The signals that every thread of ours blocks and the supervisor reads: all. Those that our
 /// caller ignored as well, because the command may have set a handler since (the kernel keeps a
 /// blocked signal for its reader even where it is ignored). Those of faults too, because
@@ -100,24 +109,23 @@ impl AsFd for Arrivals {
 ///
 /// As long as it waits with us as well, another of its kind to the group is one with it, in us
 /// as in the sentinel: so the sentinel is emptied first, and only then is ours taken.
-pub fn take_placed(
-    signal: i32,
-    sentinel: Option<&Sentinel>,
-    forget: &dyn Fn(),
-) -> Option<(Arrived, Origin)> {
+pub fn take_placed(signal: i32, sentinel: Option<&Sentinel>, forget: &dyn Fn()) -> Option<Placed> {
     let has = || sentinel.and_then(|s| s.has(signal));
     let known = has();
     if known == Some(true) {
         forget();
         let arrived = take(signal)?;
+        let sender = sender(arrived);
         // One more came to the group before ours was taken, which stood for both.
         if has() == Some(true) && !Mask::pending().has(signal) {
             forget();
         }
-        return Some((arrived, to_all(arrived)));
+        let origin = to_all(arrived);
+        return Some(Placed { origin, sender });
     }
     let arrived = take(signal)?;
     // Looked at first: a `kill` of the job's may be gone in a moment.
+    let sender = sender(arrived);
     let from_job = !arrived.by_kernel && arrived.from != 0 && descends_from_us(arrived.from);
     let mut told = known.is_some();
     for pause in LOOKS {
@@ -125,7 +133,8 @@ pub fn take_placed(
         match has() {
             Some(true) => {
                 forget();
-                return Some((arrived, to_all(arrived)));
+                let origin = to_all(arrived);
+                return Some(Placed { origin, sender });
             }
             Some(false) => told = true,
             None => break,
@@ -139,7 +148,16 @@ pub fn take_placed(
     } else {
         Origin::Alone(if arrived.by_kernel { 0 } else { arrived.from })
     };
-    Some((arrived, origin))
+    Some(Placed { origin, sender })
+}
+
+/// What the sending process calls itself.
+fn sender(arrived: Arrived) -> Option<String> {
+    if arrived.by_kernel || arrived.from == 0 {
+        return None;
+    }
+    let name = std::fs::read(format!("/proc/{}/comm", arrived.from)).ok()?;
+    Some(String::from_utf8_lossy(name.trim_ascii_end()).into_owned())
 }
 
 fn to_all(arrived: Arrived) -> Origin {

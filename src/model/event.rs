@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Mark, Metric, Phase, Stamp, Stream};
+use super::{LineSource, Mark, Metric, Phase, Stamp};
 
 /// One line of `events.jsonl`: `{"time", "elapsed_s", "kind", ...}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -128,9 +128,12 @@ pub enum Event {
     /// An output line that some fingerprint cares about.
     Line {
         /// Where it was printed.
-        stream: Stream,
+        stream: LineSource,
         /// The line, without its end, control characters removed.
         text: String,
+        /// The followed file that it stands in.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        file: Option<String>,
     },
     /// Progress worth a line of its own.
     Progress {
@@ -242,6 +245,9 @@ pub enum Event {
         from: String,
         /// Whether we passed it on.
         forwarded: bool,
+        /// The short name of the process that sent it, where it could be looked at.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sender: Option<String>,
     },
     /// Something was lost to us (never to the user).
     Dropped {

@@ -12,6 +12,27 @@ pub enum Stream {
     Err,
 }
 
+/// Where a line was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LineSource {
+    /// Standard output, or the one terminal that stands for both.
+    Out,
+    /// Standard error.
+    Err,
+    /// A followed file.
+    File,
+}
+
+impl From<Stream> for LineSource {
+    fn from(stream: Stream) -> Self {
+        match stream {
+            Stream::Out => Self::Out,
+            Stream::Err => Self::Err,
+        }
+    }
+}
+
 /// What the program was doing when it showed this progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

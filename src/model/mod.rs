@@ -43,7 +43,7 @@ pub use event::{
 pub use gate::{Gate, GateVerdict};
 pub use inventory::{GpuInfo, Instance, Inventory};
 pub use listen::Listen;
-pub use mark::{Mark, Metric, Phase, Stream};
+pub use mark::{LineSource, Mark, Metric, Phase, Stream};
 pub use mem_limit::{MOST_GPU_MIB, MemLimit};
 pub use outcome::{Exit, Outcome, RunState, Verdict};
 pub use patrol::{Exemption, PatrolSettings};

@@ -60,4 +60,14 @@ pub struct Verdict {
     pub cause: Option<String>,
     /// One or two sentences that a person can act on.
     pub advice: Option<String>,
+    /// The line of output that tells the cause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+    /// The rank that it began with, where there are several and one of them is known to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
+    /// That line and a few before and after it; without one, the last lines of a run that
+    /// failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub around: Vec<String>,
 }

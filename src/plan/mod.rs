@@ -17,3 +17,4 @@ mod secrets;
 
 pub use job::{job_ids, seat};
 pub use name::run_name;
+pub use secrets::mask_line;

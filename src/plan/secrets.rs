@@ -120,6 +120,11 @@ pub fn mask_variable(name: &str, value: &str) -> String {
     }
 }
 
+/// One line of output that is quoted.
+pub fn mask_line(line: &str) -> String {
+    Masker::default().mask(line)
+}
+
 /// An argument that is nothing but a name and its secret, which may hold blanks:
 /// `--password=a b`, `PASSWORD=a b`, `Authorization: Basic abc`.
 fn masked_value(arg: &str) -> Option<String> {

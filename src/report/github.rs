@@ -101,6 +101,8 @@ pub fn step_summary(record: &RunRecord, findings: &[FindingRecord], tail: &str) 
     row("ended", exit(record.exit));
     row("duration", record.summary.duration_s.map(seconds_text));
     row("cause", record.verdict.cause.clone());
+    row("rank", record.verdict.rank.map(|rank| rank.to_string()));
+    row("line", record.verdict.line.clone());
     row("advice", record.verdict.advice.clone());
     row("progress", progress(&record.summary));
     row(

@@ -55,8 +55,14 @@ pub fn show(record: &RunRecord, findings: &[FindingRecord], dir: &str) -> String
     let word = standing(record.state, record.verdict.outcome);
     let how = exit(record.exit).map_or_else(|| word.to_owned(), |exit| format!("{word} ({exit})"));
     sheet.line("outcome", &how);
-    sheet.maybe("cause", record.verdict.cause.clone());
-    sheet.maybe("advice", record.verdict.advice.clone());
+    let verdict = &record.verdict;
+    sheet.maybe("cause", verdict.cause.clone());
+    sheet.maybe("rank", verdict.rank.map(|rank| rank.to_string()));
+    sheet.maybe("advice", verdict.advice.clone());
+    sheet.maybe("line", verdict.line.clone());
+    for line in &verdict.around {
+        sheet.line("output", line);
+    }
     for gate in &record.gates {
         let passed = || format!("gate passed: {}", gate.when);
         sheet.line("gates", &super::gates::words(gate).unwrap_or_else(passed));

@@ -2,7 +2,7 @@
 //!
 //! Owns what is said at a run's end and in which order. Pure; must not know where it goes.
 
-use super::text::{around, clean, energy, exit, list, progress, quote, short, signal};
+use super::text::{around, clean, clip, energy, exit, list, progress, quote, short, signal};
 use crate::model::units::{mib_text, seconds_text};
 use crate::model::{GpuInfo, Outcome, RunRecord, Summary};
 use crate::record::FindingRecord;
@@ -42,6 +42,9 @@ pub enum Fate {
     Stuck(String),
 }
 
+/// A line of output is quoted in so many columns.
+const LINE: usize = 200;
+
 /// So many are named in one line.
 const NAMED: usize = 10;
 
@@ -74,12 +77,7 @@ pub fn summary(record: &RunRecord, notes: &Notes<'_>) -> String {
     };
     say(ending(record));
     let cause = record.verdict.cause.as_deref();
-    if let Some(cause) = cause {
-        say(format!(
-            "cause: {cause}{}",
-            around("; ", record.verdict.advice.as_deref(), "")
-        ));
-    }
+    why(record).into_iter().for_each(&mut say);
     gpu_use(record).into_iter().for_each(&mut say);
     for finding in notes.findings {
         // The verdict's own finding has given its advice already.
@@ -95,6 +93,21 @@ pub fn summary(record: &RunRecord, notes: &Notes<'_>) -> String {
         .for_each(&mut say);
     where_kept(record, notes.kept).into_iter().for_each(say);
     out
+}
+
+/// `cause: rank-lost, of rank 1; One rank was ended by SIGKILL: ...`, and the line that told it.
+fn why(record: &RunRecord) -> Vec<String> {
+    let verdict = &record.verdict;
+    let advice = verdict.advice.as_deref();
+    let rank = verdict.rank.map(|rank| format!(", of rank {rank}"));
+    let rank = rank.unwrap_or_default();
+    let what = match &verdict.cause {
+        Some(cause) => Some(format!("cause: {cause}{rank}{}", around("; ", advice, ""))),
+        None => advice.map(str::to_owned),
+    };
+    let line = verdict.line.as_deref();
+    let line = line.map(|line| format!("line: {}", clip(line, LINE)));
+    what.into_iter().chain(line).collect()
 }
 
 /// `ok after 31.4 s: epoch 2/2, step 200/200, 100 %`
@@ -360,6 +373,9 @@ mod tests {
                 outcome: Some(Outcome::Failed),
                 cause: Some("traceback".into()),
                 advice: Some("see the last lines\x1b[2J".into()),
+                line: Some("KeyError: 'a'\n".into()),
+                rank: Some(1),
+                around: Vec::new(),
             },
             ..RunRecord::default()
         };
@@ -370,7 +386,8 @@ mod tests {
         assert_eq!(
             summary(&record, &notes),
             "gpuwatch: failed\n\
-             gpuwatch: cause: traceback; see the last lines?[2J\n\
+             gpuwatch: cause: traceback, of rank 1; see the last lines?[2J\n\
+             gpuwatch: line: KeyError: 'a'?\n\
              gpuwatch: GPUs 0,3: nothing could be read\n\
              gpuwatch: record: `gpuwatch show '/tmp/my runs/x'`\n"
         );

@@ -14,6 +14,7 @@ use crate::model::{
 };
 use crate::observe::ProcFs;
 use crate::plan::seat;
+use crate::report::html::last_lines;
 use crate::report::text::clean;
 use crate::sys::fault;
 use crate::sys::process::stat_field;
@@ -26,6 +27,10 @@ use super::desk::{Desk, Entry};
 const TAIL: usize = 4096;
 /// Lines of it.
 const LAST_LINES: usize = 12;
+/// Lines of it that tell how a run ended of which nothing else is known, and how much of each,
+/// characters.
+const LAST_DRAWN: usize = 6;
+const LONGEST: usize = 240;
 
 /// The job's processes, as the sampler saw them last.
 pub type Job = Arc<Mutex<BTreeSet<u32>>>;
@@ -218,6 +223,20 @@ impl Alarm {
             let text = format!("a command on a finding was not run: {error}");
             self.desk.put(Entry::Problem(text));
         }
+    }
+
+    /// A few last lines of the output, as a terminal would show them.
+    pub fn last_drawn(&self) -> Vec<String> {
+        let bytes: Vec<u8> = self.tail.iter().copied().collect();
+        let mut lines = last_lines(&bytes);
+        // Where the kept bytes begin, no line does.
+        if bytes.len() == TAIL && lines.len() > 1 {
+            lines.remove(0);
+        }
+        lines.retain(|line| !line.trim().is_empty());
+        let from = lines.len().saturating_sub(LAST_DRAWN);
+        let cut = |line: &String| clean(line).chars().take(LONGEST).collect();
+        lines[from..].iter().map(cut).collect()
     }
 
     /// The last lines of the output, without control characters.

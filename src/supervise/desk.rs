@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::act::stacks::Evidence;
 use crate::model::{Event, GitState, GpuInfo, Inventory, Logged, ProgressState, Sample, Stamp};
+use crate::read::fingerprint::Quote;
 use crate::report::Leftover;
 
 use super::state::End;
@@ -36,6 +37,8 @@ pub enum Entry {
     Git(GitState),
     /// What `act` found out about a finding.
     Evidence(Box<(String, Evidence)>),
+    /// What stands around the lines that the run may have failed of.
+    Quotes(Vec<Quote>),
     /// A sentence for the summary.
     Problem(String),
     /// Somebody asked the run to end.

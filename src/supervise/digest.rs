@@ -1,14 +1,15 @@
 //! The thread that reads progress off what was relayed, and hands the bytes on to the record.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::launch::relay;
-use crate::model::{Event, Mark, ProgressState, Stream};
+use crate::model::{Event, LineSource, Mark, ProgressState, Stream};
 use crate::observe::Found;
-use crate::read::fingerprint::Lines;
+use crate::read::fingerprint::{Lines, Source};
 use crate::read::{EventFile, Layout, Patterns, ProgressReader, Scalars};
 use crate::report::text::clean;
 use crate::sys::defect::{caught, sentence};
@@ -38,6 +39,8 @@ pub struct Digest {
     pub progress: Progress,
     /// Lines of the user's own.
     pub patterns: Patterns,
+    /// The followed files, in their order.
+    pub followed: Vec<PathBuf>,
     /// The record.
     pub desk: Desk,
     /// The streams are at their end: of what waits only the last bytes are worth reading.
@@ -136,7 +139,10 @@ impl Digest {
         let t = self.clock.elapsed_s(piece.at);
         let marks = readers.progress.feed(piece.stream, Some(t), &piece.bytes);
         self.show(&mut readers, &marks, piece.at);
-        self.notice(&mut readers.lines, piece);
+        let source = Source::from(piece.stream);
+        for text in readers.lines.feed(source, &piece.bytes) {
+            self.tell(source, text, piece.at);
+        }
         readers
     }
 
@@ -144,8 +150,17 @@ impl Digest {
     fn read_aside(&self, mut readers: Readers, aside: &Aside) -> Readers {
         let t = Some(self.clock.elapsed_s(aside.at));
         let marks = match &aside.found {
-            Found::Text(bytes) => readers.progress.feed_file(aside.path, t, bytes),
-            Found::Anew => readers.progress.turn_file(aside.path, t),
+            Found::Text(bytes) => {
+                let source = Source::File(aside.path);
+                for text in readers.lines.feed(source, bytes) {
+                    self.tell(source, text, aside.at);
+                }
+                readers.progress.feed_file(aside.path, t, bytes)
+            }
+            Found::Anew => {
+                readers.lines.turn(Source::File(aside.path));
+                readers.progress.turn_file(aside.path, t)
+            }
             Found::Events { file, place, bytes } => {
                 let events = &mut readers.events;
                 let file = events.files.entry((aside.path, *file)).or_default();
@@ -183,15 +198,22 @@ impl Digest {
         let marks = readers.progress.finish(Some(self.clock.elapsed_s(end)));
         self.progress.tell(Voice::Shown, readers.progress.state());
         readers.shown.announce(&marks, end);
+        for (source, text) in readers.lines.finish() {
+            self.tell(source, text, end);
+        }
+        self.desk.put(Entry::Quotes(readers.lines.quotes()));
     }
 
-    /// Lines that the judge cares about.
-    fn notice(&self, lines: &mut Lines, piece: &Piece) {
-        let stream = piece.stream;
-        for text in lines.feed(stream, &piece.bytes) {
-            self.desk
-                .event(self.clock.at(piece.at), Event::Line { stream, text });
-        }
+    /// A line that the judge cares about.
+    fn tell(&self, source: Source, text: String, at: Instant) {
+        let (stream, file) = match source {
+            Source::Out => (LineSource::Out, None),
+            Source::Err => (LineSource::Err, None),
+            Source::File(number) => (LineSource::File, self.followed.get(number)),
+        };
+        let file = file.map(|path| path.to_string_lossy().into_owned());
+        let event = Event::Line { stream, text, file };
+        self.desk.event(self.clock.at(at), event);
     }
 
     fn follow_sizes(&self, reader: &mut ProgressReader) {

@@ -10,6 +10,7 @@ use crate::judge::{self, Input, Judge};
 use crate::model::{
     Event, GpuInfo, Inventory, Logged, RunRecord, RunState, Sample, SourceState, Stamp,
 };
+use crate::read::fingerprint::Quote;
 use crate::record::{
     EventWriter, FindingFold, OutputLog, RecordError, RunDir, SampleWriter, Sequencer,
     SummaryBuilder, UsageBuilder, rounded,
@@ -39,6 +40,7 @@ pub struct Scribe {
     summary: SummaryBuilder,
     usage: UsageBuilder,
     findings: FindingFold,
+    quotes: Vec<Quote>,
     problems: Vec<String>,
     /// Bytes of output: relayed until the last sample, and kept or said to be lost.
     relayed: u64,
@@ -99,6 +101,7 @@ impl Scribe {
             summary: SummaryBuilder::default(),
             usage: UsageBuilder::default(),
             findings: FindingFold::default(),
+            quotes: Vec::new(),
             problems,
             relayed: 0,
             accounted: 0,
@@ -174,6 +177,7 @@ impl Scribe {
             Entry::Attribution(text) => self.record.attribution = Some(text),
             Entry::Git(git) => self.record.git = Some(git),
             Entry::Evidence(answer) => self.evidence(&answer.0, answer.1),
+            Entry::Quotes(quotes) => self.quotes = quotes,
             Entry::Problem(text) => self.problem(text),
             Entry::Cancelling => {
                 self.record.state = RunState::Cancelled;

@@ -1,6 +1,7 @@
 //! The scribe's last work: the judge's last word, the gates, alerts, summary and index.
 
-use crate::model::Verdict;
+use crate::model::{Outcome, Verdict};
+use crate::plan::mask_line;
 use crate::record::{IndexEntry, index};
 use crate::report::gates::{self, Whole};
 use crate::report::{Fate, Kept, Leftover, Notes, summary};
@@ -30,10 +31,30 @@ impl Scribe {
     fn verdict(&mut self, end: &End) -> Verdict {
         let judge = self.judge.take();
         let said = judge.and_then(|judge| caught(|| judge.verdict(end.outcome, end.exit)).ok());
-        said.unwrap_or_else(|| Verdict {
+        let said = said.unwrap_or_else(|| Verdict {
             outcome: Some(end.outcome),
             ..Verdict::default()
-        })
+        });
+        self.quoted(said)
+    }
+
+    /// With what was printed around the line that tells the cause, or at the end of a run that
+    /// failed without one. It leaves the machine in reports and alerts: no secrets.
+    fn quoted(&self, mut verdict: Verdict) -> Verdict {
+        let line = verdict.line.as_deref();
+        let quote = line.and_then(|line| self.quotes.iter().find(|quote| quote.text == line));
+        let failed = matches!(
+            verdict.outcome,
+            Some(Outcome::Failed | Outcome::Killed | Outcome::Lost)
+        );
+        let around = match quote {
+            Some(quote) => quote.lines(),
+            None if line.is_none() && failed => self.alarm.last_drawn(),
+            None => Vec::new(),
+        };
+        verdict.around = around.iter().map(|line| mask_line(line)).collect();
+        verdict.line = verdict.line.as_deref().map(mask_line);
+        verdict
     }
 
     pub(super) fn close(&mut self, last: Final, tray: &Tray) {

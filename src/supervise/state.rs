@@ -16,6 +16,8 @@ pub enum Happening {
         reach: Reach,
         /// Where it came from, for the record.
         from: String,
+        /// What the process that sent it calls itself.
+        sender: Option<String>,
         /// Our caller ignored it: it is the child's affair alone.
         ignored: bool,
     },
@@ -190,9 +192,16 @@ impl State {
                 name,
                 reach,
                 from,
+                sender,
                 ignored,
             } => {
-                let mut actions = self.signal(signal, name, reach, from);
+                let event = Event::Signal {
+                    name,
+                    from,
+                    forwarded: self.forwards(reach),
+                    sender,
+                };
+                let mut actions = self.signal(signal, reach, event);
                 if asks_to_end(signal) && reach != Reach::FromJob && !ignored {
                     actions.extend(self.asked_to_end());
                 }
@@ -235,9 +244,13 @@ impl State {
         }
     }
 
-    fn signal(&mut self, signal: i32, name: String, reach: Reach, from: String) -> Vec<Action> {
+    fn forwards(&self, reach: Reach) -> bool {
+        self.phase == Phase::Running && reach == Reach::UsAlone
+    }
+
+    fn signal(&mut self, signal: i32, reach: Reach, event: Event) -> Vec<Action> {
         let running = self.phase == Phase::Running;
-        let forward = running && reach == Reach::UsAlone;
+        let forward = self.forwards(reach);
         let mut actions = Vec::new();
         if signal == WINCH && self.has_terminal && running {
             let told = reach != Reach::UsAlone;
@@ -255,11 +268,7 @@ impl State {
         }
         // A window is resized a hundred times a minute while it is dragged.
         if signal != WINCH {
-            actions.push(Action::Log(Event::Signal {
-                name,
-                from,
-                forwarded: forward,
-            }));
+            actions.push(Action::Log(event));
         }
         actions
     }

@@ -13,6 +13,7 @@ fn signal(signal: i32, reach: Reach) -> Happening {
         name: String::new(),
         reach,
         from: String::new(),
+        sender: None,
         ignored: false,
     }
 }

@@ -167,7 +167,8 @@ impl Watchers {
         let progress = watchers.progress.clone();
         let follow = watchers.start_follow(&mut prepared, &watching);
         let patterns = &prepared.request.settings.patterns;
-        let (read, digest) = watchers.start_digest(&watching, patterns);
+        let followed = prepared.request.settings.follow.clone();
+        let (read, digest) = watchers.start_digest(&watching, patterns, followed);
         let git = match prepared.dir {
             Some(_) => watchers.start_git(),
             None => Ok(()),
@@ -275,6 +276,7 @@ impl Watchers {
         &self,
         watching: &Watching,
         patterns: &[Pattern],
+        followed: Vec<PathBuf>,
     ) -> (Receiver<()>, std::io::Result<()>) {
         let digest = Digest {
             clock: watching.clock.clone(),
@@ -282,6 +284,7 @@ impl Watchers {
             relays: watching.relays.clone(),
             progress: self.progress.clone(),
             patterns: self.compiled(patterns),
+            followed,
             desk: self.desk.clone(),
             hurry: Arc::clone(&self.hurry),
         };

@@ -399,8 +399,8 @@ impl Run {
                 beside.consume(signal);
             }
         };
-        let (_, origin) = signals::take_placed(signal, beside.map(Beside::sentinel), &forget)?;
-        let (reach, from) = match origin {
+        let placed = signals::take_placed(signal, beside.map(Beside::sentinel), &forget)?;
+        let (reach, from) = match placed.origin {
             Origin::Terminal => (Reach::Child, "terminal".to_owned()),
             Origin::Group => (Reach::Child, "group".to_owned()),
             Origin::Job(pid) => (Reach::FromJob, pid.to_string()),
@@ -420,6 +420,7 @@ impl Run {
             name: signals::name(signal),
             reach,
             from,
+            sender: placed.sender,
             ignored: signals::was_ignored(signal),
         })
     }

@@ -61,7 +61,7 @@ fn data(alert: &Alert, run: &RunFacts) -> Value {
             "host": run.host,
             "job": run.job,
         },
-        "rank": alert.of_ranks.rank,
+        "rank": alert.of_ranks.rank.or(verdict.and_then(|v| v.rank)),
         "ranks": alert.of_ranks.ranks,
         "gpus": gpus,
         "progress": progress(&alert.progress),
@@ -72,6 +72,7 @@ fn data(alert: &Alert, run: &RunFacts) -> Value {
         ),
         "stacks": alert.stacks,
         "outcome": verdict.and_then(|v| v.outcome),
+        "line": verdict.and_then(|v| v.line.as_ref()),
         "exit": end.map(|end| end.exit),
         "others": alert.others,
         "more": alert.more,
@@ -165,6 +166,13 @@ mod tests {
         assert_eq!(
             (&data["outcome"], &data["cause"]),
             (&json!("failed"), &json!("oom"))
+        );
+        assert_eq!(
+            (&data["rank"], &data["line"]),
+            (
+                &json!(3),
+                &json!("torch.OutOfMemoryError: CUDA out of memory")
+            )
         );
     }
 

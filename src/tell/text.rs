@@ -66,8 +66,11 @@ pub fn body(alert: &Alert, run: &RunFacts, tongue: Tongue) -> String {
         About::Finished(end) => {
             say("{}", &[&ending(end, words)]);
             say(words.took, &[&seconds_text(alert.elapsed_s)]);
-            if let Some(cause) = &end.verdict.cause {
-                say(words.cause, &[cause]);
+            if let Some(cause) = cause(end, words) {
+                say(words.cause, &[&cause]);
+            }
+            if let Some(line) = &end.verdict.line {
+                say(words.line, &[line]);
             }
         }
         About::Finding(finding) => {
@@ -109,6 +112,16 @@ pub fn body(alert: &Alert, run: &RunFacts, tongue: Tongue) -> String {
     }
     say(words.time, &[&alert.time]);
     lines.join("\n")
+}
+
+/// `rank-lost (rank 1)`
+fn cause(end: &End, words: &Words) -> Option<String> {
+    let cause = end.verdict.cause.clone()?;
+    let rank = end.verdict.rank.map(|rank| rank.to_string());
+    Some(match rank {
+        Some(rank) => fill(words.of_rank, &[&cause, &rank]),
+        None => cause,
+    })
 }
 
 /// `1 stalled (asleep), 0 stalled (spin), 2 failed (exit code 7)`
@@ -348,7 +361,9 @@ pub(super) mod samples {
                 verdict: Verdict {
                     outcome: Some(Outcome::Failed),
                     cause: Some("oom".into()),
-                    advice: None,
+                    line: Some("torch.OutOfMemoryError: CUDA out of memory".into()),
+                    rank: Some(3),
+                    ..Verdict::default()
                 },
             }),
             severity: Severity::Warning,

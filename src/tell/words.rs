@@ -58,6 +58,8 @@ pub struct Words {
     pub ranks: &'static str,
     /// What caused it.
     pub cause: &'static str,
+    /// The line of output that tells it.
+    pub line: &'static str,
     /// Before progress.
     pub progress: &'static str,
     /// How long ago.
@@ -133,6 +135,7 @@ const ENGLISH: Words = Words {
     of_rank: "{} (rank {})",
     ranks: "ranks: {}",
     cause: "cause: {}",
+    line: "line: {}",
     progress: "last progress: {}",
     ago: "{} ago",
     epoch: "epoch {}",
@@ -172,6 +175,7 @@ const CHINESE: Words = Words {
     of_rank: "{}（rank {}）",
     ranks: "各 rank：{}",
     cause: "原因：{}",
+    line: "输出：{}",
     progress: "最后进度：{}",
     ago: "{} 前",
     epoch: "轮次 {}",

@@ -27,16 +27,27 @@ fn a_run_that_ends_well_has_no_flaw_by_them() {
     let mut told = Told::new();
     told.train(3).print(&lines.join("\n")).train(3);
     let (verdict, alarms) = told.end(&json!(0));
-    assert!(verdict["cause"].is_null() && alarms.is_empty(), "{verdict} {alarms:?}");
+    assert!(
+        verdict["cause"].is_null() && alarms.is_empty(),
+        "{verdict} {alarms:?}"
+    );
 }
 
 #[test]
 fn a_failure_after_them_has_its_own_cause() {
     let failures = [
-        ("Traceback (most recent call last):\n  File \"train.py\", line 5\nKeyError: 'lr'\n", json!(1), json!("traceback")),
+        (
+            "Traceback (most recent call last):\n  File \"train.py\", line 5\nKeyError: 'lr'\n",
+            json!(1),
+            json!("traceback"),
+        ),
         ("", json!("KILL"), json!(null)),
         ("", json!(3), json!(null)),
-        ("OSError: [Errno 122] Disk quota exceeded\n", json!(1), json!("quota")),
+        (
+            "OSError: [Errno 122] Disk quota exceeded\n",
+            json!(1),
+            json!("quota"),
+        ),
     ];
     let lines = lines();
     let mut wrong = Vec::new();
@@ -50,5 +61,9 @@ fn a_failure_after_them_has_its_own_cause() {
             }
         }
     }
-    report("healthy lines before a failure", lines.len() * failures.len(), &wrong);
+    report(
+        "healthy lines before a failure",
+        lines.len() * failures.len(),
+        &wrong,
+    );
 }

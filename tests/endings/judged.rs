@@ -2,9 +2,9 @@
 
 use gpuwatch::judge::{Finding, Input, JobFacts, Judge, is_alarm};
 use gpuwatch::model::{
-    Event, Exit, FindingState, JudgeSettings, Logged, Outcome, Sample, Stamp, Stream,
+    Event, Exit, FindingState, JudgeSettings, LineSource, Logged, Outcome, Sample, Stamp, Stream,
 };
-use gpuwatch::read::fingerprint::Lines;
+use gpuwatch::read::fingerprint::{Lines, Quote};
 use serde_json::Value;
 
 /// A judge that is told lines and steps.
@@ -47,8 +47,9 @@ impl Told {
             let logged = Logged {
                 stamp: self.stamp(),
                 event: Event::Line {
-                    stream: Stream::Err,
+                    stream: LineSource::Err,
                     text,
+                    file: None,
                 },
             };
             let found = self.judge.step(Input::Event(&logged));
@@ -80,7 +81,13 @@ impl Told {
             Exit { code: Some(_), .. } => Outcome::Failed,
             Exit { .. } => Outcome::Killed,
         };
-        let verdict = self.judge.verdict(outcome, exit);
+        let mut verdict = self.judge.verdict(outcome, exit);
+        self.lines.finish();
+        let quotes = self.lines.quotes();
+        let quote = quotes
+            .iter()
+            .find(|q| Some(&q.text) == verdict.line.as_ref());
+        verdict.around = quote.map(Quote::lines).unwrap_or_default();
         let verdict = serde_json::to_value(verdict).unwrap();
         (verdict, std::mem::take(&mut self.alarms))
     }

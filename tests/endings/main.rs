@@ -56,5 +56,9 @@ fn differences(expect: &Map<String, Value>, verdict: &Value) -> Vec<String> {
 fn report(what: &str, of: usize, wrong: &[String]) {
     let right = of - wrong.len();
     println!("{what}: {right} of {of} as expected");
-    assert!(wrong.is_empty(), "{what}: {right} of {of}\n{}", wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{what}: {right} of {of}\n{}",
+        wrong.join("\n")
+    );
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Mutex;
 
+use gpuwatch::read::Layout;
 use serde_json::{Map, Value, json};
 
 use super::corpus_reader::recordings;
@@ -44,7 +45,7 @@ fn sound() -> Vec<Case> {
         .filter(|recording| !recording.name.starts_with("fail_"))
         .map(|recording| Case {
             cast: recording.path.to_str().unwrap().to_owned(),
-            on_terminal: recording.name.ends_with(".pty"),
+            on_terminal: matches!(recording.layout, Layout::Terminal { .. }),
             expect: ok.as_object().unwrap().clone(),
         })
         .collect()
@@ -57,7 +58,12 @@ fn verdict(case: &Case) -> Value {
         Value::String(signal) => signal.clone(),
         code => code.to_string(),
     };
-    let mut argv = vec![python().to_owned(), script("replay_cast.py"), case.cast.clone(), end];
+    let mut argv = vec![
+        python().to_owned(),
+        script("replay_cast.py"),
+        case.cast.clone(),
+        end,
+    ];
     let Some(sent) = case.expect.get("sent").and_then(Value::as_str) else {
         sandbox.watched(&[], &argv).run_either_way(case.on_terminal);
         return sandbox.record().json()["verdict"].clone();

@@ -7,8 +7,7 @@ use super::{differences, report};
 
 #[test]
 fn each_end_is_judged_as_a_careful_person_would() {
-    let texts: Vec<Map<String, Value>> =
-        serde_json::from_str(include_str!("texts.json")).unwrap();
+    let texts: Vec<Map<String, Value>> = serde_json::from_str(include_str!("texts.json")).unwrap();
     let mut wrong = Vec::new();
     for text in &texts {
         let mut told = Told::new();

@@ -231,8 +231,7 @@ pub fn ended(code: i32) -> Happening {
             } else {
                 Outcome::Failed
             }),
-            cause: None,
-            advice: None,
+            ..Verdict::default()
         },
     })
 }

@@ -9,8 +9,8 @@ use super::run::{on_cpu, quiet, spinning, training};
 use crate::judge::{Finding, Input, JobFacts, Judge};
 use crate::model::FindingState::{Cleared, Raised};
 use crate::model::{
-    Aggregate, Comparison, Condition, Event, Exit, GpuChange, JudgeSettings, Logged, Metric,
-    ProcessChange, Reading, Rule, Sample, Severity, Stamp, Stream, Term,
+    Aggregate, Comparison, Condition, Event, Exit, GpuChange, JudgeSettings, LineSource, Logged,
+    Metric, ProcessChange, Reading, Rule, Sample, Severity, Stamp, Term,
 };
 
 #[derive(Clone, Debug)]
@@ -93,12 +93,14 @@ fn event() -> impl Strategy<Value = Event> {
             code,
         }),
         "\\PC{0,60}".prop_map(|text| Event::Line {
-            stream: Stream::Out,
-            text
+            stream: LineSource::Out,
+            text,
+            file: None,
         }),
         Just(Event::Line {
-            stream: Stream::Out,
-            text: "(Pdb) ".into()
+            stream: LineSource::Out,
+            text: "(Pdb) ".into(),
+            file: None,
         }),
         Just(Event::Clock {
             suspended_s: Some(-1.0),

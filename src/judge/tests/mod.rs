@@ -10,3 +10,4 @@ mod slow;
 mod stalls;
 mod steady;
 mod uneven;
+mod verdicts;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::judge::{Finding, Input, JobFacts, Judge};
 use crate::model::{
-    Event, Exit, FindingSettings, FindingState, GpuSample, JudgeSettings, Limit, Logged, Metric,
-    ProcessChange, Reading, Rule, Sample, Stamp, Stream,
+    Event, Exit, FindingSettings, FindingState, GpuSample, JudgeSettings, Limit, LineSource,
+    Logged, Metric, ProcessChange, Reading, Rule, Sample, Stamp,
 };
 
 /// A run under construction.
@@ -184,8 +184,9 @@ impl Run {
     pub fn line(&mut self, text: &str) -> &mut Self {
         self.out += text.len() as u64;
         self.event(Event::Line {
-            stream: Stream::Err,
+            stream: LineSource::Err,
             text: text.to_owned(),
+            file: None,
         })
     }
 

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use memchr::memchr2;
 
-use super::patterns::without_rank;
+use super::quotes::{Nearby, Quote, Quotes};
+use super::ranks::label;
 use super::{Kind, fingerprint, may_matter};
 use crate::model::Stream;
 
@@ -25,12 +26,32 @@ const PROMPT: usize = 512;
 const PROMPTS: [&str; 4] = ["(Pdb) ", "(Pdb++) ", "ipdb> ", "(cuda-gdb) "];
 const QUESTIONS: [&str; 3] = ["[y/N]", "[Y/n]", "[y/n]"];
 
+/// Where lines come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// Standard output.
+    Out,
+    /// Standard error.
+    Err,
+    /// A followed file, by its number.
+    File(usize),
+}
+
+impl From<Stream> for Source {
+    fn from(stream: Stream) -> Self {
+        match stream {
+            Stream::Out => Self::Out,
+            Stream::Err => Self::Err,
+        }
+    }
+}
+
 /// Finds the lines that matter in what a program prints. Memory is bounded.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
-    out: Partial,
-    err: Partial,
+    partial: BTreeMap<Source, Partial>,
     told: BTreeMap<Kind, u64>,
+    quotes: Quotes,
 }
 
 /// A line that hasn't ended.
@@ -41,6 +62,7 @@ struct Partial {
     prompted: bool,
     /// Lines left of a traceback.
     traceback: u32,
+    nearby: Nearby,
 }
 
 impl Lines {
@@ -52,57 +74,128 @@ impl Lines {
     /// Takes bytes as they came and gives the lines that matter: control characters removed,
     /// at most 2000 bytes each, in their order. A prompt is given although its line has not
     /// ended.
-    pub fn feed(&mut self, stream: Stream, bytes: &[u8]) -> Vec<String> {
-        let partial = match stream {
-            Stream::Out => &mut self.out,
-            Stream::Err => &mut self.err,
-        };
+    pub fn feed(&mut self, source: impl Into<Source>, bytes: &[u8]) -> Vec<String> {
+        let Self {
+            partial,
+            told,
+            quotes,
+        } = self;
+        let partial = partial.entry(source.into()).or_default();
         let mut found = Vec::new();
-        let mut rest = bytes;
-        while let Some(end) = memchr2(b'\n', b'\r', rest) {
-            if partial.line.is_empty() {
-                partial.look(&rest[..end.min(LOOKED_AT)], &mut found);
-            } else {
-                partial.hold(&rest[..end]);
-                let line = std::mem::take(&mut partial.line);
-                partial.look(&line, &mut found);
-                partial.line = line;
-                partial.line.clear();
-            }
-            partial.prompted = false;
-            rest = &rest[end + 1..];
+        let mut start = 0;
+        while let Some(end) = memchr2(b'\n', b'\r', &bytes[start..]) {
+            let end = start + end;
+            let by_return = bytes[end] == b'\r';
+            partial.end_line(bytes, start..end, by_return, (told, quotes), &mut found);
+            start = end + 1;
         }
-        partial.hold(rest);
-        partial.ask(&mut found);
-        found.retain(|(kind, _)| {
-            let n = self.told.entry(*kind).or_default();
-            *n += 1;
-            *n <= OF_A_KIND || n.is_multiple_of(OF_A_KIND)
-        });
-        found.into_iter().map(|(_, text)| text).collect()
+        if start > 0 {
+            partial.nearby.pass(&bytes[..start]);
+        }
+        partial.hold(&bytes[start..]);
+        if let Some(prompt) = partial.ask()
+            && tells(told, Kind::Prompt)
+        {
+            found.push(prompt);
+        }
+        found
+    }
+
+    /// A followed file begins anew.
+    pub fn turn(&mut self, source: Source) {
+        if let Some(mut partial) = self.partial.remove(&source) {
+            partial.nearby.close(&mut self.quotes);
+        }
+    }
+
+    /// Nothing more will come: what matters of lines that never ended.
+    pub fn finish(&mut self) -> Vec<(Source, String)> {
+        let sources: Vec<Source> = self.partial.keys().copied().collect();
+        let mut found = Vec::new();
+        for source in sources {
+            let open = self.partial.get(&source).map(|p| p.line.is_empty());
+            if open == Some(false) {
+                let texts = self.feed(source, b"\n");
+                found.extend(texts.into_iter().map(|text| (source, text)));
+            }
+            self.turn(source);
+        }
+        found
+    }
+
+    /// The lines that a run may have failed of, with what stands around them: the first and the
+    /// last ones of each kind, once [`Lines::finish`] was called.
+    pub fn quotes(&mut self) -> Vec<Quote> {
+        self.quotes.take()
     }
 }
 
+/// Whether one more line of this kind is told.
+fn tells(told: &mut BTreeMap<Kind, u64>, kind: Kind) -> bool {
+    let n = told.entry(kind).or_default();
+    *n += 1;
+    *n <= OF_A_KIND || n.is_multiple_of(OF_A_KIND)
+}
+
 impl Partial {
+    /// The line that ends here, all of it or its last part.
+    fn end_line(
+        &mut self,
+        bytes: &[u8],
+        part: std::ops::Range<usize>,
+        by_return: bool,
+        (told, quotes): (&mut BTreeMap<Kind, u64>, &mut Quotes),
+        found: &mut Vec<String>,
+    ) {
+        let mut held = std::mem::take(&mut self.line);
+        let begins = held.is_empty().then_some(part.start);
+        let rest = &bytes[part];
+        let room = LOOKED_AT.saturating_sub(held.len());
+        let line = if held.is_empty() {
+            &rest[..rest.len().min(LOOKED_AT)]
+        } else {
+            held.extend_from_slice(&rest[..rest.len().min(room)]);
+            &held[..]
+        };
+        // It comes after what was told before.
+        if self.nearby.is_open() {
+            self.nearby.ended(line, by_return, quotes);
+        }
+        if let Some((kind, text)) = self.look(line)
+            && tells(told, kind)
+        {
+            if kind.is_failure() {
+                let quote = self.nearby.quote(kind, &text, bytes, begins);
+                self.nearby.open(quote, quotes);
+            }
+            found.push(text);
+        }
+        if begins.is_none() {
+            self.nearby.pass_held();
+        }
+        held.clear();
+        self.line = held;
+        self.prompted = false;
+    }
+
     fn hold(&mut self, bytes: &[u8]) {
-        let room = LOOKED_AT - self.line.len();
+        let room = LOOKED_AT.saturating_sub(self.line.len());
         self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        self.nearby.hold(bytes);
     }
 
     /// A whole line.
-    fn look(&mut self, line: &[u8], found: &mut Vec<(Kind, String)>) {
-        if self.traceback == 0 && !may_matter(line) {
-            return;
+    fn look(&mut self, line: &[u8]) -> Option<(Kind, String)> {
+        let within = self.traceback > 0;
+        if !within && !may_matter(line) {
+            return None;
         }
         let text = clean(line);
         if let Some(prompt) = prompt(&text) {
-            if !self.prompted {
-                found.push((Kind::Prompt, prompt));
-            }
-            return;
+            return (!self.prompted).then_some((Kind::Prompt, prompt));
         }
         let kind = fingerprint(&text);
-        let plain = without_rank(&text);
+        let (_, plain) = label(&text);
         match kind {
             Some(Kind::Traceback) => self.traceback = TRACEBACK_LINES,
             _ if self.traceback == 0 => {}
@@ -114,26 +207,21 @@ impl Partial {
         }
         // Outside a traceback a line like `ValueError: ...` is somebody's log.
         let told = match kind {
-            Some(Kind::Exception) => self.traceback == 0 && !may_matter(line),
+            Some(Kind::Exception) => within && self.traceback == 0,
             Some(Kind::Prompt) | None => false,
             Some(_) => true,
         };
-        if let (Some(kind), true) = (kind, told) {
-            found.push((kind, bounded(text)));
-        }
+        kind.filter(|_| told).map(|kind| (kind, bounded(text)))
     }
 
     /// The line so far, if it is a question.
-    fn ask(&mut self, found: &mut Vec<(Kind, String)>) {
-        if self.prompted || self.line.is_empty() {
-            return;
+    fn ask(&mut self) -> Option<String> {
+        if self.prompted || self.line.is_empty() || !may_matter(&self.line) {
+            return None;
         }
-        if may_matter(&self.line)
-            && let Some(prompt) = prompt(&clean(&self.line))
-        {
-            self.prompted = true;
-            found.push((Kind::Prompt, prompt));
-        }
+        let prompt = prompt(&clean(&self.line))?;
+        self.prompted = true;
+        Some(prompt)
     }
 }
 
@@ -158,7 +246,7 @@ fn bounded(mut text: String) -> String {
 }
 
 /// Without escape sequences and control characters; a tab is a space.
-fn clean(line: &[u8]) -> String {
+pub fn clean(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();

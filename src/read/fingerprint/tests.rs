@@ -148,6 +148,64 @@ fn a_flood_of_one_kind_is_thinned_out_and_long_lines_are_bounded() {
     assert!(found[0].len() <= 2000);
 }
 
+/// All that is told, and what is quoted.
+fn read(pieces: &[&[u8]]) -> (Vec<String>, Vec<(Source, String)>, Vec<Quote>) {
+    let mut lines = Lines::new();
+    let mut told = Vec::new();
+    for piece in pieces {
+        told.extend(lines.feed(Source::File(3), piece));
+    }
+    (told, lines.finish(), lines.quotes())
+}
+
+#[test]
+fn a_line_is_quoted_with_what_stands_around_it() {
+    let text = "step 1\n 5%|#\r 6%|#\rTraceback (most recent call last):\n  File \"a.py\", line 1\n\
+                \x1b[31mKeyError: 'lr'\x1b[0m\n\n[rank1]: other\r\nat exit\nbar 1\rbar 2\rbar 3\nend";
+    let (told, unended, quotes) = read(&[text.as_bytes()]);
+    assert_eq!(told.len(), 2);
+    assert!(unended.is_empty());
+    assert_eq!(quotes.len(), 1);
+    assert_eq!(quotes[0].text, "KeyError: 'lr'");
+    assert_eq!(
+        quotes[0].lines(),
+        [
+            "step 1",
+            "Traceback (most recent call last):",
+            "  File \"a.py\", line 1",
+            "KeyError: 'lr'",
+            "[rank1]: other",
+            "at exit",
+            "bar 3",
+            "end",
+        ]
+    );
+    // Of a rank what it printed itself.
+    let text = "[rank0] step 1\n[rank1] step 1\nplain\n[rank1]: ValueError: CUDA out of memory. Tried to allocate\n[rank0] step 2\n[rank1]: the end\n";
+    let (_, _, quotes) = read(&[text.as_bytes()]);
+    assert_eq!(
+        quotes[0].lines(),
+        [
+            "[rank1] step 1",
+            "plain",
+            "[rank1]: ValueError: CUDA out of memory. Tried to allocate",
+            "[rank1]: the end",
+        ]
+    );
+}
+
+#[test]
+fn a_last_line_without_an_end_counts_and_a_file_begins_anew() {
+    let (told, unended, quotes) = read(&[b"[Errno 122] Disk quota ", b"exceeded"]);
+    let text = "[Errno 122] Disk quota exceeded".to_owned();
+    assert_eq!((told.len(), unended), (0, vec![(Source::File(3), text)]));
+    assert_eq!(quotes.len(), 1);
+    let mut lines = Lines::new();
+    lines.feed(Source::File(0), b"half of [Errno 1");
+    lines.turn(Source::File(0));
+    assert!(lines.feed(Source::File(0), b"22] Disk\n").is_empty());
+}
+
 proptest! {
     #[test]
     fn cutting_does_not_matter(
@@ -155,31 +213,75 @@ proptest! {
             Just("Traceback (most recent call last):\n".to_owned()),
             Just("  File x\n".to_owned()),
             Just("ValueError: bad\r\n".to_owned()),
+            Just("[rank1]: KeyError: bad\n".to_owned()),
             Just("(Pdb) ".to_owned()),
             Just("Go on [y/N] ".to_owned()),
             Just("CUDA out of memory. Tried to allocate\n".to_owned()),
+            Just("[rank0]: [Errno 28]\n".to_owned()),
             Just("\x1b[31mstep 1\x1b[0m\r".to_owned()),
+            Just("long ".repeat(1200)),
             "[ -~\n\r\t]{0,30}",
-        ], 0..12),
-        cuts in prop::collection::vec(0usize..400, 0..8),
+        ], 0..24),
+        cuts in prop::collection::vec(0usize..8000, 0..12),
     ) {
         let text = parts.concat();
-        let whole = {
-            let mut lines = Lines::new();
-            let mut all = lines.feed(Stream::Out, text.as_bytes());
-            all.extend(lines.feed(Stream::Out, b"\n"));
-            all
-        };
-        let mut lines = Lines::new();
-        let mut all = Vec::new();
         let mut cuts: Vec<usize> = cuts.into_iter().map(|c| c.min(text.len())).collect();
         cuts.sort_unstable();
+        let mut pieces = Vec::new();
         let mut from = 0;
         for cut in cuts.into_iter().chain([text.len()]) {
-            all.extend(lines.feed(Stream::Out, &text.as_bytes()[from..cut]));
+            pieces.push(&text.as_bytes()[from..cut]);
             from = cut;
         }
-        all.extend(lines.feed(Stream::Out, b"\n"));
-        prop_assert_eq!(all, whole);
+        prop_assert_eq!(read(&pieces), read(&[text.as_bytes()]));
+    }
+
+    /// But for the last line of a traceback, which is one only there.
+    #[test]
+    fn what_a_line_says_does_not_depend_on_its_neighbours(
+        lines in prop::collection::vec(prop_oneof![
+            Just("[rank1]:[E] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1".to_owned()),
+            Just("Traceback (most recent call last):".to_owned()),
+            Just("  File \"a.py\", line 1".to_owned()),
+            Just("Root Cause (first observed failure):".to_owned()),
+            Just("  rank      : 1 (local_rank: 1)".to_owned()),
+            Just("Exception ignored in: <f>".to_owned()),
+            Just("3: OSError: [Errno 116] Stale file handle".to_owned()),
+            Just("RuntimeError: CUDA error: invalid device ordinal".to_owned()),
+            "[ -~]{0,40}",
+        ], 0..40),
+    ) {
+        let other = |text: &&String| {
+            let kind = fingerprint(text);
+            kind.is_some_and(|kind| !matches!(kind, Kind::Exception | Kind::Prompt))
+        };
+        let alone: Vec<String> = lines.iter().filter(other).cloned().collect();
+        let (mut told, _, _) = read(&[(lines.join("\n") + "\n").as_bytes()]);
+        told.retain(|text| other(&text));
+        prop_assert_eq!(told, alone);
+    }
+
+    #[test]
+    fn whatever_is_printed_is_bounded_and_clean(
+        pieces in prop::collection::vec(prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..60),
+            Just(b"ValueError: CUDA out of memory. Tried to allocate".to_vec()),
+            Just(b"\nTraceback (most recent call last):\n".to_vec()),
+            Just(vec![b'x'; 9000]),
+            Just("\n训练\r".as_bytes().to_vec()),
+        ], 0..30),
+    ) {
+        let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
+        let (told, unended, quotes) = read(&pieces);
+        for text in told.iter().chain(unended.iter().map(|(_, text)| text)) {
+            prop_assert!(text.len() <= 2000 && !text.contains(char::is_control));
+        }
+        for quote in quotes {
+            let lines = quote.lines();
+            prop_assert!((1..=13).contains(&lines.len()));
+            for line in lines {
+                prop_assert!(line.chars().count() <= 240 && !line.contains(char::is_control));
+            }
+        }
     }
 }

@@ -20,6 +20,7 @@ use crate::model::RunRecord;
 use crate::record::FindingRecord;
 use chart::{Band, Chart, Line, draw};
 pub use curves::Curves;
+pub use tail::last_lines;
 use writer::Html;
 
 const STYLE: &str = include_str!("style.css");

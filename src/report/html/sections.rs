@@ -56,11 +56,21 @@ pub fn heading(html: &mut Html, page: &Page<'_>) {
     if verdict.cause.is_some() || verdict.advice.is_some() {
         html.raw("<div class=cause role=note>");
         if let Some(cause) = &verdict.cause {
-            html.element("<p><b>Cause: ", cause, "</b></p>");
+            html.element("<p><b>Cause: ", cause, "</b>");
+            if let Some(rank) = verdict.rank {
+                html.element(", of rank ", &rank.to_string(), "");
+            }
+            html.raw("</p>");
         }
         if let Some(advice) = &verdict.advice {
             html.element("<p>", advice, "</p>");
         }
+        // Without a line it is the end of the output, which stands further down.
+        match &verdict.line {
+            Some(line) if verdict.around.is_empty() => html.element("<pre>", line, "</pre>"),
+            Some(_) => html.element("<pre>", &verdict.around.join("\n"), "</pre>"),
+            None => html,
+        };
         html.raw("</div>\n");
     }
     if let Some(attribution) = record.attribution.as_ref().filter(|text| *text != "exact") {

@@ -46,6 +46,9 @@ fn hostile(text: &str) -> (RunRecord, FindingRecord) {
             outcome: None,
             cause: some(),
             advice: some(),
+            line: some(),
+            rank: Some(1),
+            around: vec![text.to_owned()],
         },
         ..RunRecord::default()
     };
