@@ -184,6 +184,43 @@ fn the_variable_and_a_profile_name_files_too() {
 }
 
 #[test]
+fn a_failure_in_a_followed_log_counts_like_one_on_the_output() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("train.log"), "OSError: [Errno 28] of old\n").unwrap();
+    let options = ["--follow", "train.log", "--interval", "100ms"];
+    let mut run = sandbox.watched(&options, &SHELL).start();
+    run.send("echo 'step 1/9' >> train.log\n");
+    wait_for(&sandbox, "step", "1");
+    let oom = "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.";
+    run.send(&format!("echo '{oom}' >> train.log\n"));
+    wait_until("it is told at once", || {
+        sandbox.so_far("events.jsonl").contains("\"raised\"")
+    });
+    // The log begins anew, and its last line has no end.
+    run.send(
+        "echo 'rest' >> train.log; mv train.log old; printf 'Stale file handle' > train.log\n",
+    );
+    run.send("exit 1\n");
+    let ended = run.end();
+    assert_eq!(ended.code(), Some(1));
+    let record = sandbox.record();
+    let lines = record.events_of("line");
+    let told: Vec<_> = lines
+        .iter()
+        .map(|l| (l["text"].as_str().unwrap(), l["stream"].as_str().unwrap()))
+        .collect();
+    assert_eq!(told, [(oom, "file"), ("Stale file handle", "file")]);
+    assert_eq!(lines[0]["file"], "train.log");
+    let verdict = &record.json()["verdict"];
+    assert_eq!(
+        (&verdict["cause"], &verdict["rank"], &verdict["line"]),
+        (&"oom".into(), &1.into(), &oom.into())
+    );
+    let around = serde_json::json!(["step 1/9", oom, "rest"]);
+    assert_eq!(verdict["around"], around);
+}
+
+#[test]
 fn event_files_show_a_training_that_prints_nothing() {
     let Some(python) = provided("GPUWATCH_TEST_TF_PYTHON") else {
         return;

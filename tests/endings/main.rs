@@ -18,6 +18,7 @@ mod healthy;
 mod judged;
 mod replayed;
 mod texts;
+mod told;
 
 use serde_json::{Map, Value};
 

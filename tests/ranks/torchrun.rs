@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::harness::{Ranks, TOLD, hang_and_go_on, kinds, watched};
 use super::support::http_server::{Answer, Server};
-use super::support::{Job, Record, provided};
+use super::support::{Ended, Job, Record, provided};
 
 /// `torchrun` with two ranks of this command; `PyTorch`'s Python is the first of its words.
 fn torchrun(ranks: &Ranks, torch: &str, words: &[String]) -> Job {
@@ -81,6 +81,37 @@ fn a_rank_that_fails_fails_the_job_as_without_gpuwatch() {
     assert_eq!(failed["exit"]["code"], 7);
 }
 
+/// One gpuwatch around `torchrun` and its ranks.
+fn around_all(ranks: &Ranks, torch: &str) -> Ended {
+    let job = torchrun(ranks, torch, &command(ranks, torch));
+    let program = Path::new(torch).with_file_name("torchrun");
+    let argv = job.command();
+    let argv = argv.get_args().map(|word| word.to_str().unwrap());
+    let words: Vec<&str> = std::iter::once(program.to_str().unwrap())
+        .chain(argv)
+        .collect();
+    ranks.sandbox.watched(&[], &words).run()
+}
+
+#[test]
+fn one_gpuwatch_around_all_ranks_names_the_one_that_failed() {
+    let Some(torch) = provided("GPUWATCH_TEST_TORCH_PYTHON") else {
+        return;
+    };
+    let ranks = Ranks::new();
+    ranks.say("fail");
+    let ended = around_all(&ranks, &torch);
+    assert_eq!(ended.code(), Some(1));
+    let verdict = &ranks.sandbox.record().json()["verdict"];
+    assert_eq!(
+        (&verdict["cause"], &verdict["rank"]),
+        (&"rank-lost".into(), &1.into()),
+        "{verdict}"
+    );
+    let line = verdict["line"].as_str().unwrap();
+    assert!(line.contains("exitcode: 7"), "{line}");
+}
+
 #[test]
 fn one_gpuwatch_around_all_ranks_has_one_record() {
     let Some(torch) = provided("GPUWATCH_TEST_TORCH_PYTHON") else {
@@ -88,16 +119,7 @@ fn one_gpuwatch_around_all_ranks_has_one_record() {
     };
     let ranks = Ranks::new();
     ranks.say("end");
-    let job = torchrun(&ranks, &torch, &command(&ranks, &torch));
-    let argv: Vec<String> = job
-        .command()
-        .get_args()
-        .map(|word| word.to_str().unwrap().to_owned())
-        .collect();
-    let program = Path::new(&torch).with_file_name("torchrun");
-    let mut words = vec![program.to_str().unwrap().to_owned()];
-    words.extend(argv);
-    let ended = ranks.sandbox.watched(&[], &words).run();
+    let ended = around_all(&ranks, &torch);
     ended.assert_ok();
     let own = ended.own_lines();
     assert!(
