@@ -1,4 +1,5 @@
-//! Output of ordinary programs, in which no training is to be seen: tests/ordinary.
+//! Output of ordinary programs, in which neither training nor its failures are to be seen:
+//! tests/ordinary.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,7 +12,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use gpuwatch::model::{Mark, Phase, Stream};
+use gpuwatch::judge::{Input, JobFacts, Judge, is_alarm};
+use gpuwatch::model::{
+    Event, Exit, JudgeSettings, LineSource, Logged, Mark, Outcome, Phase, Stamp, Stream,
+};
+use gpuwatch::read::fingerprint::{Kind, Lines, fingerprint};
 use gpuwatch::read::{Layout, ProgressReader};
 
 /// What is fed at once, as it comes through a pipe.
@@ -93,4 +98,70 @@ fn ordinary_programs_train_nothing() {
         total.wrong
     );
     assert!(all.len() * 10_000 <= total.lines, "{:?}", total.wrong);
+}
+
+/// The alarms on a run that prints this and ends well, or the cause that its verdict names, and
+/// the lines that were told.
+fn judged(bytes: &[u8]) -> (Vec<String>, Vec<String>) {
+    let mut judge = Judge::new(JudgeSettings::default(), Vec::new(), JobFacts::default());
+    let mut lines = Lines::new();
+    let mut told = Vec::new();
+    for piece in bytes.chunks(PIECE) {
+        told.extend(lines.feed(Stream::Out, piece));
+    }
+    told.extend(lines.finish().into_iter().map(|(_, text)| text));
+    let mut wrong = Vec::new();
+    for text in &told {
+        let logged = Logged {
+            stamp: Stamp::default(),
+            event: Event::Line {
+                stream: LineSource::Out,
+                text: text.clone(),
+                file: None,
+            },
+        };
+        let found = judge.step(Input::Event(&logged)).into_iter();
+        wrong.extend(found.filter(|f| is_alarm(f.severity)).map(|f| f.name));
+    }
+    let well = Exit {
+        code: Some(0),
+        signal: None,
+    };
+    wrong.extend(judge.verdict(Outcome::Ok, well).cause);
+    (wrong, told)
+}
+
+#[test]
+fn ordinary_programs_fail_of_nothing() {
+    let (total, list) = (
+        Mutex::new((0, 0, BTreeMap::new(), BTreeMap::new())),
+        Mutex::new(recordings()),
+    );
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(path) = { list.lock().unwrap().pop() } {
+                    let bytes = content(&path);
+                    let (wrong, told) = judged(&bytes);
+                    let mut total = total.lock().unwrap();
+                    total.0 += bytes.iter().filter(|b| **b == b'\n').count();
+                    let kinds = told.iter().filter_map(|text| fingerprint(text));
+                    for kind in kinds.filter(|kind| kind.is_failure()) {
+                        *total.3.entry(kind).or_insert(0) += 1;
+                        total.1 += usize::from(kind != Kind::Exception);
+                    }
+                    if !wrong.is_empty() {
+                        total.2.insert(path.display().to_string(), (wrong, told));
+                    }
+                }
+            });
+        }
+    });
+    let (lines, failures, wrong, kinds): (usize, usize, BTreeMap<_, _>, BTreeMap<Kind, usize>) =
+        total.into_inner().unwrap();
+    assert!(wrong.is_empty(), "{wrong:?}");
+    assert!(
+        failures * 10_000 <= lines,
+        "{failures} of {lines} lines look like failures: {kinds:?}"
+    );
 }

@@ -76,6 +76,10 @@ fn of_driver(kind: Kind, text: &str, story: &Story) -> Option<Meaning> {
             "driver-mismatch",
             "Driver and CUDA don't fit: update the driver, reboot after an upgrade, or install a build for this driver and GPU.",
         ),
+        Kind::LibraryMismatch => (
+            "driver-mismatch",
+            "cuDNN is not the one that the framework was built with: install matching versions (`pip install 'tensorflow[and-cuda]'`), and check LD_LIBRARY_PATH.",
+        ),
         Kind::NoFabric => (
             "driver-mismatch",
             "The GPUs of this machine aren't connected: nvidia-fabricmanager must run, in the driver's version (`systemctl status nvidia-fabricmanager`).",

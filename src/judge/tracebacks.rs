@@ -198,7 +198,7 @@ const HINTS: &[Hint] = &[
         "The limit of watched files is reached: raise fs.inotify.max_user_watches (`sysctl`), or watch fewer files.",
     ),
     (
-        &[".so.", "cannot open shared object file"],
+        &[".so.", "cannot open shared object file", "undefined symbol"],
         "traceback",
         "A shared library can't be loaded: install the packages in matching versions, and check LD_LIBRARY_PATH.",
     ),

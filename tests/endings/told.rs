@@ -96,10 +96,15 @@ fn the_last_lines_tell_of_an_end_of_which_nothing_else_is_known() {
     );
 }
 
-/// Waits for the command to be there.
+/// Waits for the command to be there and to be recorded.
 fn started(sandbox: &Sandbox, live: &Live) -> i32 {
     live.wait_for_out("ready");
-    i32::try_from(sandbox.record().json()["pid"].as_i64().unwrap()).unwrap()
+    let mut pid = None;
+    wait_until("the command's PID is recorded", || {
+        pid = sandbox.record().json()["pid"].as_i64();
+        pid.is_some()
+    });
+    i32::try_from(pid.unwrap()).unwrap()
 }
 
 const WAITS: [&str; 3] = ["sh", "-c", "echo ready; sleep 600; :"];
@@ -109,7 +114,8 @@ fn whoever_ended_it_is_named() {
     let advice = |sandbox: &Sandbox| {
         let verdict = verdict(sandbox);
         assert_eq!(verdict["cause"], Value::Null, "{verdict}");
-        verdict["advice"].as_str().unwrap().to_owned()
+        let advice = verdict["advice"].as_str();
+        advice.unwrap_or_else(|| panic!("{verdict}")).to_owned()
     };
     // A process that is still there when it is looked at.
     let sandbox = Sandbox::new();

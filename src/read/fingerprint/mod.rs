@@ -78,6 +78,8 @@ pub enum Kind {
     NetworkFs,
     /// The driver doesn't fit.
     DriverMismatch,
+    /// Libraries of CUDA don't fit.
+    LibraryMismatch,
     /// The service that connects the GPUs of a machine doesn't run.
     NoFabric,
     /// An error: there is no GPU.

@@ -93,7 +93,8 @@ const ENDS: [&str; 11] = [
     "Fault",
 ];
 
-/// The name of the exception that a traceback's last line tells: `package.SomeError: words`.
+/// The name of the exception that a traceback's last line tells: `package.SomeError: words`. What
+/// isn't called an error has a package.
 pub fn exception_name(text: &str) -> Option<&str> {
     let (_, text) = label(text);
     let name = text.split(':').next().unwrap_or_default();
@@ -102,6 +103,9 @@ pub fn exception_name(text: &str) -> Option<&str> {
     let is_path = name
         .bytes()
         .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.'));
-    let is_named = is_path && name.len() < 120 && ENDS.iter().any(|end| name.ends_with(end));
-    is_named.then_some(name)
+    let class = name.rsplit('.').next().unwrap_or_default();
+    let is_class = class.starts_with(|c: char| c.is_ascii_uppercase());
+    let is_named = ENDS.iter().any(|end| name.ends_with(end));
+    let is_named = is_named || is_class && name.len() > class.len();
+    (is_path && name.len() < 120 && is_named).then_some(name)
 }

@@ -52,6 +52,12 @@ pub const PATTERNS: &[Pattern] = &[
     ),
     error(Kind::SharedMemory, "unable to open shared memory object"),
     error(Kind::SharedMemory, "unable to allocate shared memory(shm)"),
+    with(
+        Kind::SharedMemory,
+        "creating shared memory segment",
+        &["NCCL"],
+    ),
+    with(Kind::SharedMemory, "failed to extend /dev/shm", &["NCCL"]),
     with(Kind::SharedMemory, "No space left on device", &["/dev/shm"]),
     with(Kind::SharedMemory, "No space left on device", &["'/torch_"]),
     with(Kind::SharedMemory, "No space left on device", &["'/psm_"]),
@@ -227,6 +233,7 @@ pub const PATTERNS: &[Pattern] = &[
     ),
     error(Kind::NoGpu, "No supported gpu backend found"),
     with(Kind::NoSuchGpu, "invalid device ordinal", &["CUDA"]),
+    error(Kind::NoSuchGpu, "But your machine only has: ["),
     with(Kind::GpuTaken, "busy or unavailable", &["CUDA"]),
     with(
         Kind::NoGpuInContainer,
@@ -272,6 +279,11 @@ pub const PATTERNS: &[Pattern] = &[
         &["Error"],
     ),
     with(Kind::NoFabric, "system not yet initialized", &["802"]),
+    with(
+        Kind::LibraryMismatch,
+        "Loaded runtime CuDNN library",
+        &["but source was compiled with"],
+    ),
     // The same as start-up noise: TensorFlow, JAX and PyTorch go on without a GPU.
     with(
         Kind::NoiseMismatch,
@@ -337,6 +349,10 @@ pub const PATTERNS: &[Pattern] = &[
     error(Kind::Segfault, "Fatal Python error: Segmentation fault"),
     error(Kind::Segfault, "Segmentation fault (core dumped)"),
     error(Kind::Segfault, "Signal: Segmentation fault"),
+    error(
+        Kind::Segfault,
+        "`Segmentation fault` is detected by the operating system",
+    ),
     with(Kind::Segfault, "SIGSEGV", &["received"]),
     with(Kind::Segfault, "SIGSEGV (0x", &["at pc="]),
     error(Kind::BusError, "Fatal Python error: Bus error"),
@@ -351,6 +367,7 @@ pub const PATTERNS: &[Pattern] = &[
         "terminate called without an active exception",
     ),
     error(Kind::Aborted, "Fatal Python error:"),
+    error(Kind::Aborted, "` is detected by the operating system"),
     with(Kind::Aborted, ": Assertion `", &["' failed."]),
     error(Kind::Aborted, "] Check failed: "),
     with(Kind::Scheduler, " CANCELLED AT ", &["***"]),
