@@ -347,8 +347,9 @@ fn every_frame_of_a_display_of_two_rows_counts() {
     let mut text = String::from("\n\n");
     for epoch in 1..=5 {
         for step in [0, 20, 40, 60, 80, 100] {
-            text +=
-                &format!("\x1b[2A\r\x1b[KEpoch {epoch}/5\n\r\x1b[KBatch [##########] {step}/100\n");
+            let frame =
+                format!("\x1b[2A\r\x1b[KEpoch {epoch}/5\n\r\x1b[KBatch [##########] {step}/100\n");
+            text.push_str(&frame);
         }
     }
     let mut reader = ProgressReader::new(Layout::Plain, Layout::Plain);

@@ -8,6 +8,8 @@
 
 mod support;
 
+use std::fmt::Write as _;
+
 use std::fs;
 
 use gpuwatch::model::names::NAMES;
@@ -130,11 +132,15 @@ fn every_documented_name_is_evaluated_from_a_recorded_row() {
     let mut wanted = Vec::new();
     for (name, ..) in NAMES {
         let plain = format!("v-{}", name.replace(['.', '_'], "-"));
-        profile += &format!("- {{name: {plain}, when: {name} > -1}}\n");
+        writeln!(profile, "- {{name: {plain}, when: {name} > -1}}").unwrap();
         wanted.push(plain);
     }
     for function in functions {
-        profile += &format!("- {{name: f-{function}, when: '{function}(job.mem, 20s) >= 0'}}\n");
+        writeln!(
+            profile,
+            "- {{name: f-{function}, when: '{function}(job.mem, 20s) >= 0'}}"
+        )
+        .unwrap();
         wanted.push(format!("f-{function}"));
     }
     let found = found(&sandbox, &profile, &record);

@@ -33,5 +33,5 @@ pub use process::{ProcessChangeFact, ProcessState};
 pub use reader::{
     OfPath as FoundAt, Reply as FilesReply, Request as FilesRequest, serve as serve_files,
 };
-pub use tail::Tail;
+pub use tail::{Tail, file_id};
 pub use tree::{JobTick, JobTree, Leftover};

@@ -51,7 +51,7 @@ use crate::model::{Mark, Phase, ProgressState, Stream};
 
 pub use milestones::Milestones;
 pub use pattern::Patterns;
-pub use said::Said;
+pub use said::{Said, is_sound};
 pub use scalars::{EventFile, Scalar, Scalars};
 
 use grammar::Grammar;

@@ -6,6 +6,9 @@ use super::reading::{EpochShown, Reading, StepShown};
 use super::tracker::Tracker;
 use crate::model::{Mark, Phase, ProgressState};
 
+/// More epochs than this aren't trained.
+const MOST: f64 = 1e9;
+
 /// What was said so far.
 #[derive(Clone, Default)]
 pub struct Said {
@@ -20,6 +23,9 @@ impl Said {
     /// whole state of training as a mark, or None where that is not what it tells of.
     pub fn absorb(&mut self, mark: &Mark, t: Option<f64>) -> Option<Mark> {
         let rank = mark.rank.unwrap_or(0);
+        if !is_sound(mark) {
+            return None;
+        }
         if mark.phase != Phase::Train || self.rank.is_some_and(|lowest| rank > lowest) {
             return None;
         }
@@ -77,9 +83,49 @@ impl Said {
     }
 }
 
+/// Whether these numbers can be: one that can't makes the others of its line doubtful.
+pub fn is_sound(mark: &Mark) -> bool {
+    let within = |value: Option<f64>, low: f64, high: f64| {
+        value.is_none_or(|v| v.is_finite() && v >= low && v <= high)
+    };
+    let ordered = |n: Option<f64>, total: Option<f64>| n.zip(total).is_none_or(|(n, all)| n <= all);
+    let count = |n: Option<u64>| n.map(|n| n as f64);
+    within(mark.epoch, 0.0, MOST)
+        && within(mark.epochs, f64::MIN_POSITIVE, MOST)
+        && within(mark.percent, 0.0, 100.0)
+        && within(mark.overall_pct, 0.0, 100.0)
+        && within(mark.rate, 0.0, f64::MAX)
+        && within(mark.eta_s, 0.0, f64::MAX)
+        && within(mark.overall_eta_s, 0.0, f64::MAX)
+        && ordered(count(mark.step), count(mark.steps))
+        && ordered(mark.epoch, mark.epochs)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_that_cannot_be_are_not_believed() {
+        let line = |text: &str| serde_json::from_str::<Mark>(text).unwrap();
+        let mut said = Said::default();
+        for wrong in [
+            r#"{"epoch": -3, "epochs": -4}"#,
+            r#"{"epoch": 3, "percent": 250}"#,
+            r#"{"percent": -5}"#,
+            r#"{"rate": -3, "step": 1}"#,
+            r#"{"step": 500, "steps": 100}"#,
+            r#"{"epoch": 1e23}"#,
+            r#"{"epoch": 5, "epochs": 4}"#,
+        ] {
+            assert!(said.absorb(&line(wrong), Some(0.0)).is_none(), "{wrong}");
+        }
+        assert!(
+            said.absorb(&line(r#"{"epoch": 1, "epochs": 4}"#), Some(1.0))
+                .is_some()
+        );
+        assert_eq!(said.state().overall_pct, Some(0.0));
+    }
 
     #[test]
     fn each_key_holds_until_it_is_said_again() {

@@ -1,16 +1,16 @@
 //! What the command says of its progress itself: JSON lines in the file that
 //! `GPUWATCH_PROGRESS` names.
 
-use std::fs::File;
 use std::io;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::model::Mark;
-use crate::observe::Tail;
-use crate::read::Said;
+use crate::observe::{Tail, file_id};
+use crate::read::{Said, is_sound};
 
 use super::clock::RunClock;
-use super::desk::Desk;
+use super::desk::{Desk, Entry};
 use super::milestone::Herald;
 use super::progress::{Progress, Voice};
 
@@ -22,10 +22,14 @@ const LONGEST_LINE: usize = 64 * 1024;
 /// Reads the file as it grows.
 pub struct SaidFile {
     tail: Tail,
+    path: PathBuf,
     partial: Vec<u8>,
+    /// A line that says nothing was spoken of.
+    complained: bool,
     said: Said,
     progress: Progress,
     clock: RunClock,
+    desk: Desk,
     herald: Herald,
 }
 
@@ -34,10 +38,13 @@ impl SaidFile {
     ///
     /// # Errors
     /// It is no regular file, or can't be read.
-    pub fn new(file: File, progress: Progress, clock: RunClock, desk: Desk) -> io::Result<Self> {
-        let herald = Herald::new(Voice::Said, progress.clone(), clock.clone(), desk);
+    pub fn new(path: PathBuf, progress: Progress, clock: RunClock, desk: Desk) -> io::Result<Self> {
+        let herald = Herald::new(Voice::Said, progress.clone(), clock.clone(), desk.clone());
         Ok(Self {
-            tail: Tail::of(file, |_| 0)?,
+            tail: Tail::open(&path, |_| 0)?,
+            path,
+            complained: false,
+            desk,
             partial: Vec::new(),
             said: Said::default(),
             progress,
@@ -46,31 +53,72 @@ impl SaidFile {
         })
     }
 
-    /// Takes in what was added since the last look. Lines that aren't understood are the
-    /// command's own affair, as is a file that it makes unreadable.
+    /// Takes in what was added since the last look. A file that the command makes unreadable is
+    /// its own affair; one that it puts in the place of the other is read from its beginning.
     pub fn look(&mut self) {
+        let now = Instant::now();
+        let mut marks = Vec::new();
+        self.read(now, &mut marks);
+        let there = std::fs::metadata(&self.path).map(|m| file_id(&m));
+        if there.is_ok_and(|id| id != self.tail.id())
+            && let Ok(tail) = Tail::open(&self.path, |_| 0)
+        {
+            self.tail = tail;
+            self.partial.clear();
+            self.read(now, &mut marks);
+        }
+        if !marks.is_empty() {
+            self.progress.tell(Voice::Said, self.said.state());
+            self.herald.announce(&marks, now);
+        }
+    }
+
+    fn read(&mut self, now: Instant, marks: &mut Vec<Mark>) {
         let Ok(look) = self.tail.look(AT_ONCE) else {
             return;
         };
         if look.is_anew {
             self.partial.clear();
         }
-        let now = Instant::now();
-        let mut marks = Vec::new();
         for piece in look.bytes.split_inclusive(|b| *b == b'\n') {
             self.partial.extend_from_slice(piece);
-            if piece.ends_with(b"\n") {
-                let mark = serde_json::from_slice::<Mark>(&self.partial).ok();
-                let t = Some(self.clock.elapsed_s(now));
-                marks.extend(mark.and_then(|mark| self.said.absorb(&mark, t)));
-                self.partial.clear();
+            let ended = piece.ends_with(b"\n");
+            // The last line may have no end; an object that is closed is whole.
+            if ended || self.partial.ends_with(b"}") {
+                self.line(now, ended, marks);
             } else if self.partial.len() > LONGEST_LINE {
                 self.partial.clear();
+                self.complain();
             }
         }
-        if !marks.is_empty() {
-            self.progress.tell(Voice::Said, self.said.state());
-            self.herald.announce(&marks, now);
+    }
+
+    fn line(&mut self, now: Instant, ended: bool, marks: &mut Vec<Mark>) {
+        let line = self.partial.trim_ascii();
+        match serde_json::from_slice::<Mark>(line) {
+            Ok(mark) => {
+                let t = Some(self.clock.elapsed_s(now));
+                if !is_sound(&mark) {
+                    self.complain();
+                }
+                marks.extend(self.said.absorb(&mark, t));
+                self.partial.clear();
+            }
+            Err(_) if ended => {
+                if !line.is_empty() {
+                    self.complain();
+                }
+                self.partial.clear();
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Says once that lines are passed over: who made a mistake wants to know.
+    fn complain(&mut self) {
+        if !std::mem::replace(&mut self.complained, true) {
+            let text = "a line in GPUWATCH_PROGRESS was passed over: it must be a JSON object with the keys of 'gpuwatch parse --json', and numbers that can be";
+            self.desk.put(Entry::Problem(text.to_owned()));
         }
     }
 }
@@ -87,8 +135,8 @@ mod tests {
         let progress = Progress::default();
         let clock = RunClock::start();
         let (desk, _tray) = Desk::new();
-        let file = File::open(path.path()).unwrap();
-        let mut said = SaidFile::new(file, progress.clone(), clock, desk).unwrap();
+        let mut said =
+            SaidFile::new(path.path().to_owned(), progress.clone(), clock, desk).unwrap();
         let mut writer = path.reopen().unwrap();
         writer.write_all(b"{\"epoch\": 2, \"epo").unwrap();
         said.look();
@@ -108,5 +156,15 @@ mod tests {
             .unwrap();
         said.look();
         assert_eq!(progress.now().step, Some(1));
+        // The safe way to write a file puts another one in its place.
+        let other = path.path().with_extension("new");
+        std::fs::write(&other, "{\"step\": 7}").unwrap();
+        std::fs::rename(&other, path.path()).unwrap();
+        said.look();
+        assert_eq!(
+            progress.now().step,
+            Some(7),
+            "a last line without an end counts"
+        );
     }
 }

@@ -15,9 +15,9 @@ use super::{Watchers, Watching};
 impl Watchers {
     /// What the command says of its progress itself.
     pub(super) fn said(&self) -> Option<SaidFile> {
-        let file = std::fs::File::open(self.dir.as_ref()?.join(PROGRESS_FILE)).ok()?;
+        let path = self.dir.as_ref()?.join(PROGRESS_FILE);
         let (clock, desk) = (self.clock.clone(), self.desk.clone());
-        SaidFile::new(file, self.progress.clone(), clock, desk).ok()
+        SaidFile::new(path, self.progress.clone(), clock, desk).ok()
     }
 
     /// Files beside the output are looked at as long as the run lasts.
