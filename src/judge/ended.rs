@@ -26,8 +26,8 @@ pub struct Held {
 /// `--time-limit` ended it.
 pub const TIME_LIMIT: &str = "The run's own time limit (--time-limit) ended it: raise it, or save checkpoints and go on from the last one.";
 
-/// `KeyboardInterrupt`, and no signal came through us.
-pub const INTERRUPTED: &str = "SIGINT ended it (as Ctrl-C or `kill -INT` sends it), and it didn't come through gpuwatch: somebody sent it to the command itself.";
+/// SIGINT, and none came through us.
+const INTERRUPTED: &str = "SIGINT ended it (as Ctrl-C or `kill -INT` sends it), and it didn't come through gpuwatch: somebody sent it to the command itself.";
 
 /// The signal behind an end; a shell gives 128 + n for one.
 fn signal(exit: Exit) -> Option<Signal> {

@@ -114,10 +114,18 @@ impl Tracebacks {
         self.all().find(|t| t.is_own())
     }
 
-    /// Whether somebody's Ctrl-C was the last exception.
-    pub fn is_interrupted(&self) -> bool {
-        let last = self.all().rfind(|t| t.words.is_some() && !t.aside);
-        last.and_then(Traceback::name) == Some("KeyboardInterrupt")
+    /// The number of the signal that the last exception stands for: Ctrl-C, or what torchrun was
+    /// told to end with.
+    pub fn signal(&self) -> Option<i32> {
+        let last = self.all().rfind(|t| t.words.is_some() && !t.aside)?;
+        match last.name()? {
+            "KeyboardInterrupt" => Some(2),
+            "SignalException" => {
+                let (_, text) = last.words.as_ref()?;
+                text.rsplit("got signal: ").next()?.trim().parse().ok()
+            }
+            _ => None,
+        }
     }
 
     fn all(&self) -> impl DoubleEndedIterator<Item = &Traceback> {

@@ -231,12 +231,13 @@ impl Known<'_> {
 
     /// What the end alone tells.
     fn of_exit(&self, exit: Exit) -> Option<Cause> {
-        if self.story.tracebacks.is_interrupted() {
-            return only(Some(ended::INTERRUPTED.to_owned()));
-        }
         if let Some((name, advice)) = ended::named(exit) {
             return Some(Cause::new(name, 0.0, advice));
         }
+        let exit = match self.story.tracebacks.signal() {
+            signal @ Some(_) => Exit { code: None, signal },
+            None => exit,
+        };
         let quoted = [Kind::Scheduler, Kind::Usage, Kind::Aborted];
         let line = self.story.first(|kind| quoted.contains(&kind));
         let advice = line

@@ -1,5 +1,7 @@
 //! The verdict where lines, processes, samples and signals go together.
 
+use proptest::prelude::*;
+
 use super::run::{Run, quiet, training};
 use crate::model::{Event, Exit, Outcome, ProcessChange, Reading, Verdict};
 
@@ -154,5 +156,74 @@ fn who_asked_it_to_end_is_said() {
         let advice = verdict.advice.unwrap();
         assert!(advice.contains(words), "{advice}");
         assert_eq!(verdict.cause, None);
+    }
+}
+
+/// Something that is printed, or so many seconds of progress.
+fn happenings() -> impl Strategy<Value = Vec<Result<String, u32>>> {
+    let labels = prop_oneof![Just(""), Just("[rank0]: "), Just("[rank1]: "), Just("2: ")];
+    let texts = prop_oneof![
+        Just(OOM),
+        Just(TRACEBACK),
+        Just("KeyError: 'lr'"),
+        Just("Exception ignored in: <f>"),
+        Just("During handling of the above exception, another exception occurred:"),
+        Just("Fatal Python error: Segmentation fault"),
+        Just("[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=A"),
+        Just("RuntimeError: gloo Connection closed by peer"),
+        Just("api.py:1002] failed (exitcode: -9) local_rank: 1 (pid: 27931) of binary"),
+        Just("Root Cause (first observed failure):"),
+        Just("  rank      : 1 (local_rank: 1)"),
+        Just("  exitcode  : -11 (pid: 27587) "),
+        Just("[Errno 28] No space left on device"),
+        Just("Loss is nan, stopping training"),
+        Just("NVRM: Xid (PCI:0000:3b:00): 79, pid=1"),
+        Just("SignalException: Process 7 got signal: 15"),
+    ];
+    let line = (labels, texts).prop_map(|(label, text)| Ok(format!("{label}{text}")));
+    let line = prop_oneof![8 => line, 1 => "\\PC{0,40}".prop_map(Ok)];
+    prop::collection::vec(
+        prop_oneof![4 => line, 1 => (1_u32..80).prop_map(Err)],
+        0..14,
+    )
+}
+
+fn ended(happenings: &[Result<String, u32>], begins: u32, exit: Exit) -> Vec<Verdict> {
+    let mut run = Run::new();
+    run.go(begins, &training());
+    for happening in happenings {
+        match happening {
+            Ok(text) => run.line(text),
+            Err(seconds) => run.steps(*seconds, 1, &training()),
+        };
+    }
+    let outcomes = [
+        Outcome::Ok,
+        Outcome::Failed,
+        Outcome::Killed,
+        Outcome::Cancelled,
+        Outcome::TimedOut,
+        Outcome::Lost,
+    ];
+    outcomes
+        .map(|outcome| run.judge.verdict(outcome, exit))
+        .into()
+}
+
+proptest! {
+    /// What a verdict quotes was printed, what it names it explains, and when all of it began
+    /// makes no difference.
+    #[test]
+    fn whatever_was_printed(happenings in happenings(), code in 0_i32..256, by_signal in any::<bool>()) {
+        let (code, signal) = if by_signal { (None, Some(code % 64)) } else { (Some(code), None) };
+        let exit = Exit { code, signal };
+        let verdicts = ended(&happenings, 1, exit);
+        for verdict in &verdicts {
+            let printed = |line: &String| happenings.contains(&Ok(line.clone()));
+            prop_assert!(verdict.line.as_ref().is_none_or(printed), "{verdict:?}");
+            prop_assert!(verdict.cause.is_none() || verdict.advice.is_some(), "{verdict:?}");
+            prop_assert!(verdict.rank.is_none() || verdict.cause.is_some() || verdict.line.is_some());
+        }
+        prop_assert_eq!(verdicts, ended(&happenings, 40, exit));
     }
 }

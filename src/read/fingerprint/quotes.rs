@@ -92,6 +92,10 @@ impl Nearby {
 
     /// This one waits for what comes after it.
     pub fn open(&mut self, quote: Quote, quotes: &mut Quotes) {
+        // It is the line that ended just now: those before it have it, whatever comes next.
+        if let Some(line) = self.returned.take() {
+            self.follow(&line, quotes);
+        }
         if self.open.len() == OPEN {
             quotes.keep(self.open.pop_front());
         }
@@ -115,9 +119,13 @@ impl Nearby {
             Some(returned) if text.trim().is_empty() => returned,
             _ => text,
         };
+        self.follow(&line, quotes);
+    }
+
+    fn follow(&mut self, line: &str, quotes: &mut Quotes) {
         for quote in &mut self.open {
-            if quote.takes(&line) {
-                quote.after.push(line.clone());
+            if quote.after.len() < LINES && quote.takes(line) {
+                quote.after.push(line.to_owned());
             }
         }
         while self.open.front().is_some_and(|q| q.after.len() >= LINES) {
