@@ -4,7 +4,7 @@
 #![no_main]
 
 use gpuwatch::model::{Mark, Phase, Stream};
-use gpuwatch::read::fingerprint::Lines;
+use gpuwatch::read::fingerprint::{Lines, Quote};
 use gpuwatch::read::{Layout, ProgressReader};
 use libfuzzer_sys::fuzz_target;
 
@@ -22,6 +22,7 @@ struct Read {
     state: String,
     state_at_the_end: String,
     lines: Vec<String>,
+    quotes: Vec<Vec<String>>,
 }
 
 fn read(layout: Layout, bytes: &[u8], sizes: &[u8]) -> (Read, Vec<Mark>) {
@@ -40,6 +41,8 @@ fn read(layout: Layout, bytes: &[u8], sizes: &[u8]) -> (Read, Vec<Mark>) {
         told.extend(lines.feed(Stream::Out, now));
         rest = later;
     }
+    told.extend(lines.finish().into_iter().map(|(_, text)| text));
+    let quotes = lines.quotes().iter().map(Quote::lines).collect();
     let screen = reader.drawn(Stream::Out);
     let state = format!("{:?}", reader.state());
     marks.extend(reader.finish(Some(1.0)));
@@ -48,6 +51,7 @@ fn read(layout: Layout, bytes: &[u8], sizes: &[u8]) -> (Read, Vec<Mark>) {
         state,
         state_at_the_end: format!("{:?}", reader.state()),
         lines: told,
+        quotes,
     };
     (read, marks)
 }

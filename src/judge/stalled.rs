@@ -217,7 +217,7 @@ fn lost_rank(v: &View<'_>) -> bool {
 
 /// What was found before and explains a stall that began at this second.
 fn explanation(book: &Book, since: f64) -> Option<String> {
-    ["hardware", "host-oom", "oom"]
+    ["hardware", "host-oom", "oom", "program-fault"]
         .into_iter()
         .find(|name| {
             book.open(name)

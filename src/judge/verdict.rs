@@ -85,7 +85,7 @@ pub fn verdict(outcome: Outcome, exit: Exit, known: &Known<'_>) -> Verdict {
             .standing(|f| f.name != ORPHANS)
             .or_else(|| only(Some(ended::TIME_LIMIT.to_owned()))),
         Outcome::Failed | Outcome::Killed | Outcome::Lost => {
-            known.first_cause().or_else(|| known.of_exit(exit))
+            Some(known.first_cause().unwrap_or_else(|| known.of_exit(exit)))
         }
     };
     let failed = matches!(outcome, Outcome::Failed | Outcome::Killed | Outcome::Lost);
@@ -230,9 +230,9 @@ impl Known<'_> {
     }
 
     /// What the end alone tells.
-    fn of_exit(&self, exit: Exit) -> Option<Cause> {
+    fn of_exit(&self, exit: Exit) -> Cause {
         if let Some((name, advice)) = ended::named(exit) {
-            return Some(Cause::new(name, 0.0, advice));
+            return Cause::new(name, 0.0, advice);
         }
         let exit = match self.story.tracebacks.signal() {
             signal @ Some(_) => Exit { code: None, signal },
@@ -243,12 +243,12 @@ impl Known<'_> {
         let advice = line
             .and_then(|line| ended::by_line(line.kind, &line.text))
             .or_else(|| ended::advice(exit, &self.held, self.story.told(Kind::KernelOom)));
-        Some(Cause {
+        Cause {
             advice,
             line: line.map(|line| line.text.clone()),
             rank: line.and_then(Told::rank),
             ..Cause::default()
-        })
+        }
     }
 }
 

@@ -184,10 +184,10 @@ fn a_line_is_quoted_with_what_stands_around_it() {
     let text = text.replace("\r\n", "\n").replace('\n', "\r\n");
     let (_, _, on_terminal) = read(&[text.as_bytes()]);
     assert_eq!(on_terminal[0].lines(), quotes[0].lines());
-    let (_, _, quotes) = read(&[b"[Errno 28]\r\n[Errno 116]\r\nend\r\n"]);
-    let quoted: Vec<_> = quotes.iter().map(Quote::lines).collect();
+    let (_, _, both) = read(&[b"[Errno 28]\r\n[Errno 116]\r\nend\r\n"]);
+    let both: Vec<_> = both.iter().map(Quote::lines).collect();
     let all = ["[Errno 28]", "[Errno 116]", "end"];
-    assert_eq!(quoted, [all, all]);
+    assert_eq!(both, [all, all]);
     // Of a rank what it printed itself.
     let text = "[rank0] step 1\n[rank1] step 1\nplain\n[rank1]: ValueError: CUDA out of memory. Tried to allocate\n[rank0] step 2\n[rank1]: the end\n";
     let (_, _, quotes) = read(&[text.as_bytes()]);
