@@ -17,6 +17,8 @@ pub const STALLED: &str = "stalled";
 const EPOCH_QUIET_S: f64 = 180.0;
 /// Activity that is silent so long makes it unnecessary to wait for a first evaluation.
 const SURE_QUIET_S: f64 = 120.0;
+/// Sums of milliseconds miss a whole second by their rounding, seconds.
+const ROUNDING_S: f64 = 5e-4;
 /// Without any progress: limits once a GPU was used, and before, seconds.
 const NO_PROGRESS_S: f64 = 600.0;
 const NO_GPU_YET_S: f64 = 1800.0;
@@ -86,8 +88,7 @@ impl Stalled {
     fn is_due(&self, v: &View<'_>, book: &Book) -> bool {
         let (age, quiet) = (v.s.progress_age(), v.s.quiet());
         if let Some(after) = self.after {
-            // Sums of milliseconds miss a whole second by their rounding.
-            return age.min(quiet) >= after - 5e-4;
+            return age.min(quiet) >= after - ROUNDING_S;
         }
         if age <= FLOOR_S || quiet <= FLOOR_S {
             return false;
@@ -98,7 +99,8 @@ impl Stalled {
         let steps = v.s.steps.limit();
         let longest = v.s.acts.longest();
         let tells = v.s.tells_by_activity() && !v.s.is_blind();
-        let sure = tells && quiet > SURE_QUIET_S.max(3.0 * longest);
+        let reached = |limit: f64| quiet >= limit - ROUNDING_S;
+        let sure = tells && reached(SURE_QUIET_S.max(3.0 * longest));
         let limit = if sure { steps.learnt } else { steps.careful };
         if age > limit && quiet > v.s.acts.limit_anytime().learnt {
             return true;
@@ -106,7 +108,7 @@ impl Stalled {
         if !tells {
             return false;
         }
-        let by_epoch = steps.median >= 60.0 && quiet > EPOCH_QUIET_S.max(3.0 * longest);
+        let by_epoch = steps.median >= 60.0 && reached(EPOCH_QUIET_S.max(3.0 * longest));
         let hangs = self.storage_s >= STORAGE_HANGS_S;
         by_epoch || hangs || signature(v, book) && age > FLOOR_S.max(steps.learnt / 2.0)
     }

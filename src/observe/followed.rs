@@ -34,7 +34,7 @@ impl Before {
             let Ok(metadata) = fs::metadata(path) else {
                 continue;
             };
-            if metadata.is_dir() {
+            if metadata.is_dir() || names_event_file(path) {
                 for (file, metadata) in event_files(path) {
                     seen.insert(file, (file_id(&metadata), metadata.len()));
                 }
@@ -120,7 +120,8 @@ impl Followed {
         // What was found before an error is found all the same.
         let mut found = Vec::new();
         let is_dir = || fs::metadata(&self.path).is_ok_and(|m| m.is_dir());
-        let result = if self.log.is_none() && is_dir() {
+        let holds_events = || is_dir() || names_event_file(&self.path);
+        let result = if self.log.is_none() && holds_events() {
             self.look_below(room, &mut found)
         } else {
             self.look_at_log(room, &mut found)
@@ -235,9 +236,15 @@ impl Followed {
     }
 }
 
-/// TensorBoard's event files below this directory; links are not followed.
+/// TensorBoard's event files below this directory, or this one; links are not followed.
 fn event_files(dir: &Path) -> Vec<(PathBuf, Metadata)> {
     let mut found = Vec::new();
+    if let Ok(metadata) = fs::metadata(dir)
+        && metadata.is_file()
+    {
+        found.push((dir.to_owned(), metadata));
+        return found;
+    }
     let mut dirs = vec![(dir.to_owned(), 0)];
     let mut left = MOST_ENTRIES;
     while let Some((dir, depth)) = dirs.pop() {
@@ -258,6 +265,12 @@ fn event_files(dir: &Path) -> Vec<(PathBuf, Metadata)> {
         }
     }
     found
+}
+
+/// Whether this path is an event file's, whether it is there already or not.
+fn names_event_file(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy());
+    name.is_some_and(|name| is_event_file(&name))
 }
 
 /// `events.out.tfevents.1764500000.host.42.0`.
@@ -342,6 +355,22 @@ mod tests {
         append(&old, "er");
         assert_eq!(look(&mut followed), [events(b"z")]);
         assert_eq!(look(&mut followed), []);
+    }
+
+    #[test]
+    fn an_event_file_may_be_named_itself() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("events.out.tfevents.3.host");
+        let mut followed = Followed::new(path.clone(), Before::of(std::slice::from_ref(&path)));
+        assert_eq!(look(&mut followed), []);
+        append(&path, "xy");
+        followed.search_again();
+        let events = Found::Events {
+            file: 0,
+            place: String::new(),
+            bytes: b"xy".to_vec(),
+        };
+        assert_eq!(look(&mut followed), [events]);
     }
 
     #[test]

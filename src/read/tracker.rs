@@ -397,8 +397,10 @@ impl Tracker {
     fn epochs_left(&self) -> Option<f64> {
         let whole = self.style.counting == Counting::Running && !self.run_wide;
         let (epoch, count) = self.train.epoch.filter(|_| whole).zip(self.epoch_count())?;
+        // One that was shown with its result is over.
+        let ended = f64::from(u8::from(self.style.closed));
         let first = f64::from(u8::from(!self.style.zero_based));
-        Some(count - (epoch - first)).filter(|left| *left >= 1.0)
+        Some(count - (epoch - first) - ended).filter(|left| *left >= 0.0)
     }
 
     fn rate(&self) -> Option<f64> {

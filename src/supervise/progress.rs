@@ -1,6 +1,7 @@
 //! Where training stands, shared between whoever reads it and whoever samples it.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use crate::model::ProgressState;
 
@@ -21,7 +22,13 @@ struct Known {
     scalars: ProgressState,
     shown: ProgressState,
     said: ProgressState,
+    /// The remaining time as it was last told, and when it became so.
+    eta: Option<(Option<f64>, Instant)>,
 }
+
+/// Of the remaining time so much passes without a word: who shows nothing for longer may hang,
+/// and is not about to end.
+const PASSES: f64 = 0.5;
 
 impl Known {
     fn of(&mut self, voice: Voice) -> &mut ProgressState {
@@ -37,6 +44,17 @@ impl Known {
     fn together(&self) -> ProgressState {
         over(&self.said, &filled(&self.shown, &self.scalars))
     }
+
+    /// The same at this moment: remaining time passes between two words.
+    fn at(&self, now: Instant) -> ProgressState {
+        let mut state = self.together();
+        if let (Some(eta), Some((_, told))) = (state.eta_s, self.eta) {
+            let passed = now.saturating_duration_since(told).as_secs_f64();
+            let left = eta - passed.min(PASSES * eta);
+            state.eta_s = Some((left * 1000.0).round() / 1000.0);
+        }
+        state
+    }
 }
 
 /// The shared state.
@@ -46,17 +64,18 @@ pub struct Progress(Arc<Mutex<Known>>);
 impl Progress {
     /// This voice tells this now.
     pub fn tell(&self, voice: Voice, state: ProgressState) {
-        *self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .of(voice) = state;
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *known.of(voice) = state;
+        let eta = known.together().eta_s;
+        if known.eta.is_none_or(|(before, _)| before != eta) {
+            known.eta = Some((eta, Instant::now()));
+        }
     }
 
     /// Where training stands.
     pub fn now(&self) -> ProgressState {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.together()
+        known.at(Instant::now())
     }
 
     /// Whether nobody who is trusted more knows a place: each milestone is told by one alone.
@@ -105,6 +124,8 @@ fn filled(shown: &ProgressState, scalars: &ProgressState) -> ProgressState {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::model::Metric;
 
@@ -124,6 +145,19 @@ mod tests {
         progress.tell(Voice::Said, place(Some(2.0), None));
         assert_eq!(progress.now(), place(Some(2.0), Some(3)));
         assert!(!progress.leads(Voice::Shown) && progress.leads(Voice::Said));
+    }
+
+    #[test]
+    fn remaining_time_passes_up_to_a_half() {
+        let mut known = Known::default();
+        let told = Instant::now();
+        known.shown.eta_s = Some(100.0);
+        known.eta = Some((Some(100.0), told));
+        let left = |s: u64| known.at(told + Duration::from_secs(s)).eta_s;
+        assert_eq!(
+            (left(0), left(30), left(500)),
+            (Some(100.0), Some(70.0), Some(50.0))
+        );
     }
 
     #[test]

@@ -337,16 +337,25 @@ fn a_patrol_hears_nothing() {
     assert_eq!(names, ["old"]);
 }
 
-/// What a window says, calculated from all of its readings: (own second, seconds, value).
-fn naive(how: Aggregate, window: f64, own_s: f64, seen: &[(f64, f64, f64)]) -> Option<f64> {
-    let inside: Vec<_> = seen
-        .iter()
-        .filter(|(t, ..)| *t > own_s - window + 1e-6)
-        .collect();
+/// Own second, seconds, value.
+type Seen = (f64, f64, f64);
+
+/// What a window says, calculated from all of its readings.
+fn naive(how: Aggregate, window: f64, own_s: f64, seen: &[Seen]) -> Option<f64> {
+    let inside = inside(window, own_s, seen);
     let known: f64 = inside.iter().map(|(_, s, _)| s).sum();
-    if own_s < window - 1e-6 || known < window / 2.0 - 1e-6 {
-        return None;
-    }
+    let told = own_s >= window - 1e-6 && known >= window / 2.0 - 1e-6;
+    told.then(|| exact(how, inside, 0.05 * known + 1e-6))?
+}
+
+fn inside(window: f64, own_s: f64, seen: &[Seen]) -> &[Seen] {
+    let old = |(t, ..): &&Seen| *t <= own_s - window + 1e-6;
+    &seen[seen.iter().take_while(old).count()..]
+}
+
+/// Of these readings; `exceeded_s` is for how long the 95th percentile is exceeded.
+fn exact(how: Aggregate, inside: &[Seen], exceeded_s: f64) -> Option<f64> {
+    let known: f64 = inside.iter().map(|(_, s, _)| s).sum();
     let values = inside.iter().map(|(.., v)| *v);
     Some(match how {
         Aggregate::Mean => inside.iter().map(|(_, s, v)| s * v).sum::<f64>() / known,
@@ -359,7 +368,7 @@ fn naive(how: Aggregate, window: f64, own_s: f64, seen: &[(f64, f64, f64)]) -> O
             let mut above = 0.0;
             let reached = |(_, s): &&(f64, f64)| {
                 above += s;
-                above > 0.05 * known + 1e-6
+                above > exceeded_s
             };
             ranked.iter().find(reached)?.0
         }
@@ -402,9 +411,12 @@ proptest! {
         how in how(),
         levels in prop::collection::vec((0.0..100.0_f64, 100_u32..2000), 1..8),
     ) {
-        let window = 600_u32;
-        let mut span = Span::new(how, Duration::from_secs(window.into()));
+        const WINDOW: f64 = 600.0;
+        // At a sample in 0.25 s.
+        const STRETCH: f64 = 0.75;
+        let mut span = Span::new(how, Duration::from_secs(600));
         let (mut own_s, mut seen) = (0.0, Vec::new());
+        let changes = levels.len() as f64;
         for (level, ticks) in levels {
             for i in 0..ticks {
                 own_s += 0.25;
@@ -413,15 +425,20 @@ proptest! {
                 seen.push((own_s, 0.25, value));
             }
             prop_assert!(span.len() <= 1001, "{}", span.len());
-            let (found, right) = (span.value(own_s), naive(how, window.into(), own_s, &seen));
-            prop_assert_eq!(found.is_some(), right.is_some());
-            if let (Some(found), Some(right)) = (found, right) {
-                let near = (found - right).abs() < 0.5;
-                // Right at a change of level one stretch more or less is on its other side.
-                let stretch = naive(how, f64::from(window) + 0.6, own_s, &seen);
-                let also = stretch.is_some_and(|s| (found - s).abs() < 0.5);
-                prop_assert!(near || also, "{} {} {:?}", found, right, stretch);
+            let found = span.value(own_s);
+            prop_assert_eq!(found.is_some(), own_s >= WINDOW);
+            let Some(found) = found else { continue };
+            // One stretch more, and one on either side at each change of level.
+            let mut right = Vec::new();
+            for window in [WINDOW, WINDOW + STRETCH] {
+                for off in [-STRETCH * changes, 0.0, STRETCH * (changes + 1.0)] {
+                    let inside = inside(window, own_s, &seen);
+                    right.extend(exact(how, inside, 0.05 * WINDOW + off));
+                }
             }
+            let least = right.iter().copied().fold(f64::INFINITY, f64::min);
+            let most = right.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            prop_assert!((least - 0.2..=most + 0.2).contains(&found), "{} {:?}", found, right);
         }
     }
 

@@ -12,15 +12,15 @@ const NONE: [&str; 0] = [];
 fn a_sleeping_loader_is_a_stall_after_two_minutes_and_clears() {
     let mut run = Run::new();
     run.steps(600, 2, &training()).go(300, &quiet());
-    assert_eq!(run.alarms(), ["stalled 721"]);
+    assert_eq!(run.alarms(), ["stalled 720"]);
     let found = run.first("stalled");
     assert_eq!(found.cause.as_deref(), Some("asleep"));
     assert_eq!(found.since_s.to_bits(), 600_f64.to_bits());
     assert_eq!(found.evidence["step"], 300);
-    assert_eq!(found.evidence["age_s"], 121);
+    assert_eq!(found.evidence["age_s"], 120);
     run.steps(10, 2, &training());
     let life = run.life("stalled");
-    assert_eq!(life, [(Raised, 721.0), (Updated, 842.0), (Cleared, 904.0)]);
+    assert_eq!(life, [(Raised, 720.0), (Updated, 840.0), (Cleared, 904.0)]);
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn an_epoch_printer_is_given_an_hour_of_work_and_three_minutes_of_rest() {
     run.steps(7200, 3600, &training()).go(1000, &training());
     assert_eq!(run.alarms(), NONE);
     run.go(300, &quiet());
-    assert_eq!(run.alarms(), ["stalled 8381"]);
+    assert_eq!(run.alarms(), ["stalled 8380"]);
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn a_function_is_of_a_value_and_a_window() {
             5.0,
         ),
         (
-            "rise(gpu.clock, 10s) > 5MHz",
+            "rise(gpu.clock, 10.0005s) > 5MHz",
             over(Rise, "gpu.clock", 10),
             5.0,
         ),
@@ -359,10 +359,17 @@ fn condition() -> impl Strategy<Value = Condition> {
         Just(Comparison::Equal),
         Just(Comparison::NotEqual),
     ];
-    let window = prop::option::of((0..Aggregate::ALL.len(), 10_u64..=86_400));
+    let milliseconds = prop_oneof![
+        10_000_u64..=86_400_000,
+        (10_u64..=86_400).prop_map(|s| 1000 * s)
+    ];
+    let window = prop::option::of((0..Aggregate::ALL.len(), milliseconds));
     let compared = (0..NAMES.len(), window, op, number).prop_map(|(i, window, op, number)| {
         let term = match window {
-            Some((how, seconds)) => over(Aggregate::ALL[how].0, NAMES[i].0, seconds),
+            Some((how, milliseconds)) => Term {
+                name: NAMES[i].0.to_owned(),
+                over: Some((Aggregate::ALL[how].0, Duration::from_millis(milliseconds))),
+            },
             None => Term::now(NAMES[i].0),
         };
         Condition::Compare { term, op, number }

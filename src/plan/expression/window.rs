@@ -116,7 +116,10 @@ impl Parser<'_> {
         let text = self.text.get(token.at.clone()).unwrap_or_default();
         let what = match token.kind {
             Kind::Number(..) => match units::duration(text) {
-                Ok(window) if (SHORTEST..=LONGEST).contains(&window) => return Ok(window),
+                Ok(window) if (SHORTEST..=LONGEST).contains(&window) => {
+                    // As it is printed.
+                    return Ok(Duration::from_millis(window.as_millis() as u64));
+                }
                 Ok(_) => "this is out of range: a window is from 10s to 24h".to_owned(),
                 Err(error) => error.to_string(),
             },
