@@ -196,22 +196,22 @@ fn is_recorded(sandbox: &Sandbox) {
     // On a busy machine Keras is silent for seconds, after an epoch's first line for one: a row
     // can't say more than was printed.
     rows.dedup_by_key(|row| row["out_bytes"].clone());
-    let complete = rows.iter().filter(|r| {
-        let progress = ["epoch", "step", "loss"]
-            .iter()
-            .all(|name| !r[*name].is_empty());
-        progress
-            && r["gpu_util_pct"] == "85"
-            && r["job_mem_mib"] == "6144"
-            && !r["power_w"].is_empty()
-    });
-    let complete = complete.count();
-    assert!(
-        complete * 10 > rows.len() * 9,
-        "{complete} of {} rows: {}",
-        rows.len(),
-        incomplete(&rows)
-    );
+    let watched = |row: &Row| {
+        row["gpu_util_pct"] == "85" && row["job_mem_mib"] == "6144" && !row["power_w"].is_empty()
+    };
+    assert!(rows.iter().all(watched), "{}", columns(&rows));
+    // The step is unknown between an epoch's line and its first bar, and never again.
+    let shown = |row: &Row| !row["step"].is_empty() && !row["loss"].is_empty();
+    for epoch in ["1", "2"] {
+        let of_it = rows.iter().filter(|row| row["epoch"] == epoch);
+        let mut since = of_it.skip_while(|row| row["step"].is_empty()).peekable();
+        assert!(
+            since.peek().is_some(),
+            "no step of epoch {epoch}: {}",
+            columns(&rows)
+        );
+        assert!(since.all(shown), "epoch {epoch}: {}", columns(&rows));
+    }
 
     let summary = &run["summary"];
     assert_eq!(summary["epoch"], 2.0, "{summary}");
@@ -222,8 +222,8 @@ fn is_recorded(sandbox: &Sandbox) {
 }
 
 /// The rows, as far as a failure can be understood from them.
-fn incomplete(rows: &[Row]) -> String {
-    let columns = [
+fn columns(rows: &[Row]) -> String {
+    let names = [
         "elapsed_s",
         "epoch",
         "step",
@@ -233,7 +233,7 @@ fn incomplete(rows: &[Row]) -> String {
         "power_w",
         "out_bytes",
     ];
-    let line = |row: &Row| columns.map(|name| row[name].clone()).join(" ");
+    let line = |row: &Row| names.map(|name| row[name].clone()).join(" ");
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
