@@ -416,3 +416,46 @@ fn counters_that_end_one_short_of_their_total_count_from_zero() {
     ];
     assert_eq!(overall(&lines).pop().flatten(), Some(99.0));
 }
+
+/// A display of two rows that is drawn again below each line that a log prints above it.
+#[test]
+fn frames_below_a_log_count_though_they_repeat() {
+    let mut text = String::from("Epoch 1/3\nBatch [##########] 0/100\n");
+    let frame = |epoch, step| {
+        format!(
+            "\x1b[2A\r\x1b[Ksaved a checkpoint\n\x1b[KEpoch {epoch}/3\n\x1b[KBatch [##########] {step}/100\n"
+        )
+    };
+    for epoch in 1..=3 {
+        for step in [0, 50, 50, 100] {
+            text.push_str(&frame(epoch, step));
+        }
+    }
+    let mut reader = ProgressReader::new(Layout::Plain, Layout::Plain);
+    let marks = reader.feed(Stream::Out, None, text.as_bytes());
+    for epoch in 1..=3 {
+        for step in [0, 50, 100] {
+            let fits = |m: &Mark| m.epoch == Some(f64::from(epoch)) && m.step == Some(step);
+            assert!(
+                marks.iter().any(fits),
+                "{step} of epoch {epoch}: {marks:#?}"
+            );
+        }
+    }
+    // A block that only moved down is no progress.
+    let before = marks.len();
+    let moved: String = (0..5).map(|_| frame(3, 100)).collect();
+    let more = reader.feed(Stream::Out, None, moved.as_bytes());
+    assert!(before > 8 && more.is_empty(), "{more:#?}");
+}
+
+/// The step's line stays as it was while the epoch's line above it changes.
+#[test]
+fn a_step_that_stays_under_another_epoch_is_kept() {
+    let frame = |epoch| format!("\x1b[2AEpoch {epoch}/3\n\x1b[KBatch 100/100\n");
+    let text = format!("Epoch 1/3\nBatch 100/100\n{}", frame(2));
+    let mut reader = ProgressReader::new(Layout::Plain, Layout::Plain);
+    reader.feed(Stream::Out, None, text.as_bytes());
+    let state = reader.state();
+    assert_eq!((state.epoch, state.step), (Some(2.0), Some(100)));
+}

@@ -98,6 +98,7 @@ impl Csv {
             rate: None,
             eta_s: None,
             redrawn: false,
+            repeated: false,
         })
     }
 }

@@ -90,6 +90,7 @@ impl Grammar {
         parts.under_epoch = self.under_epoch;
         let mut reading = parts.reading()?;
         reading.redrawn = line.redrawn;
+        reading.repeated = line.repeated;
         if line.text.trim_start().starts_with('{') && !reading.source.ends_with("bar") {
             reading.source = "json".into();
         }
@@ -161,6 +162,7 @@ impl<'a> Parts<'a> {
             metrics,
             rate,
             redrawn: false,
+            repeated: false,
         })
     }
 

@@ -23,6 +23,7 @@ mod counters;
 mod csv;
 pub mod fingerprint;
 mod foreign;
+mod frame;
 mod grammar;
 mod hint;
 mod keyed;

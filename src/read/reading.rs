@@ -26,6 +26,8 @@ pub(super) struct Reading {
     pub rate: Option<f64>,
     /// The line belongs to a block that is drawn again and again.
     pub redrawn: bool,
+    /// It stood there already: it can fill what is missing, and is no news.
+    pub repeated: bool,
 }
 
 /// An epoch as displayed.

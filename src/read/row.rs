@@ -17,6 +17,8 @@ pub(super) struct Row {
     pub seen: u64,
     /// The cursor came back to it.
     pub revisited: bool,
+    /// The frame in which it was drawn last.
+    pub frame: u64,
 }
 
 /// Where a row stands between drawing and reading.

@@ -12,6 +12,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use unicode_width::UnicodeWidthChar;
 
 use super::Layout;
+use super::frame::Frame;
 use super::hint::Wanted;
 use super::row::{FILLER, Row, State, split_wide};
 
@@ -24,9 +25,6 @@ const MOST_COLS: usize = 4096;
 const MOST_ROWS: usize = 1024;
 /// Columns from one tab stop to the next.
 pub(super) const TAB: usize = 8;
-/// How many redrawn lines are remembered, and where each stood, so that a block of bars that
-/// moved down by a row isn't read as news. What comes again where it stood before is news.
-const RECENT: usize = 32;
 
 /// A line that was completed on the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +33,8 @@ pub(super) struct Line {
     pub text: String,
     /// It stands where something else stood before: part of a block that is drawn again.
     pub redrawn: bool,
+    /// It stood on the screen before, and is drawn again below a line that has changed.
+    pub repeated: bool,
 }
 
 /// Rows, cursor and scroll region of one stream.
@@ -49,7 +49,7 @@ pub(super) struct Screen {
     /// First and last row of the scroll region, where one is set.
     region: Option<(usize, usize)>,
     saved: (usize, usize),
-    recent: VecDeque<(u64, usize)>,
+    frame: Frame,
     ready: Vec<Line>,
     /// Cheap test of whether a line can matter.
     wanted: Wanted,
@@ -70,7 +70,7 @@ impl Screen {
             wraps,
             region: None,
             saved: (0, 0),
-            recent: VecDeque::new(),
+            frame: Frame::default(),
             ready: Vec::new(),
             wanted,
         }
@@ -113,12 +113,11 @@ impl Screen {
         if text.is_empty() || end.is_some_and(|end| end >= self.col && self.col < self.cols) {
             return None;
         }
-        let row = &self.rows[first];
-        let now = hash(&text);
-        let known = now == row.seen || (row.revisited && self.has_moved(now, first));
-        (!known).then_some(Line {
+        let redrawn = self.rows[first].revisited;
+        (!self.stood(first, hash(&text))).then_some(Line {
             text,
-            redrawn: row.revisited,
+            redrawn,
+            repeated: false,
         })
     }
 
@@ -150,6 +149,7 @@ impl Screen {
             self.ready.push(Line {
                 text: ascii[..end].iter().map(|b| char::from(*b)).collect(),
                 redrawn: false,
+                repeated: false,
             });
         }
         self.line_feed();
@@ -245,6 +245,7 @@ impl Screen {
 
     pub fn up(&mut self, n: usize) {
         self.leave_line();
+        self.frame.begin();
         self.row = self.row.saturating_sub(n);
         self.rows[self.row].revisited = true;
     }
@@ -268,6 +269,9 @@ impl Screen {
     pub fn go_to_row(&mut self, row: usize) {
         self.leave_line();
         let row = row.min(self.height - 1);
+        if row < self.row {
+            self.frame.begin();
+        }
         let new = row >= self.rows.len();
         while self.rows.len() <= row {
             self.rows.push_back(Row::default());
@@ -338,10 +342,10 @@ impl Screen {
             _ => 0..self.rows.len(),
         };
         for row in self.rows.range_mut(blank) {
-            let seen = row.seen;
+            let (seen, frame) = (row.seen, row.frame);
             row.clear();
             row.revisited = true;
-            row.seen = seen;
+            (row.seen, row.frame) = (seen, frame);
         }
     }
 
@@ -359,40 +363,41 @@ impl Screen {
             return;
         }
         let row = &mut self.rows[first];
-        let known = row.seen;
-        let redrawn = row.revisited;
+        let (known, redrawn) = (row.seen, row.revisited);
         row.state = State::Evaluated;
         if known == 0 && !redrawn {
-            self.offer(text, false);
-            return;
+            return self.offer(text, false, false);
         }
         let now = hash(&text);
-        if now == known {
-            return;
-        }
+        let stood = self.stood(first, now);
         if redrawn {
-            let moved = self.has_moved(now, first);
-            self.recent.retain(|(text, _)| *text != now);
-            if self.recent.len() == RECENT {
-                self.recent.pop_front();
-            }
-            self.recent.push_back((now, first));
-            if moved {
-                return;
-            }
+            self.frame.draw(&mut self.rows[first], now);
         }
-        self.offer(text, redrawn);
+        if !stood {
+            self.offer(text, redrawn, false);
+        } else if redrawn && self.frame.has_news {
+            self.offer(text, redrawn, true);
+        }
     }
 
-    /// Whether this text stood in another row when it was last read.
-    fn has_moved(&self, text: u64, row: usize) -> bool {
-        let known = self.recent.iter().find(|(known, _)| *known == text);
-        known.is_some_and(|(_, at)| *at != row)
+    /// Whether this text stood on the screen when the frame began: where it is drawn now, above,
+    /// so that the block it belongs to has moved down, or below, and it has moved up.
+    fn stood(&self, row: usize, text: u64) -> bool {
+        let here = &self.rows[row];
+        here.seen == text
+            || here.revisited
+                && (self.frame.has_replaced(text)
+                    || self.rows.range(row + 1..).any(|r| r.seen == text))
     }
 
-    fn offer(&mut self, text: String, redrawn: bool) {
+    fn offer(&mut self, text: String, redrawn: bool, repeated: bool) {
         if self.wanted.has(text.as_bytes()) {
-            self.ready.push(Line { text, redrawn });
+            self.frame.has_news |= !repeated;
+            self.ready.push(Line {
+                text,
+                redrawn,
+                repeated,
+            });
         }
     }
 

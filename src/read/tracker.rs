@@ -53,6 +53,9 @@ impl Tracker {
 
     /// Takes what a line says; the phase that it changed.
     pub fn apply(&mut self, mut r: Reading, t: Option<f64>) -> Option<Phase> {
+        if r.repeated && !self.lacks(&r) {
+            return None;
+        }
         let bare = r.epoch.is_none() && r.step.is_none() && r.percent.is_none();
         if bare && !(r.phase == Phase::Train && self.train.any()) {
             return None;
@@ -65,6 +68,15 @@ impl Tracker {
                 Some(phase)
             }
         }
+    }
+
+    /// Whether a line that stood there before fills what the turn of an epoch has emptied.
+    fn lacks(&self, r: &Reading) -> bool {
+        let now = &self.train;
+        r.phase == Phase::Train
+            && r.epoch.is_none()
+            && (r.step.is_some() && now.step.is_none()
+                || r.step.is_none() && r.percent.is_some() && now.percent.is_none())
     }
 
     fn apply_train(&mut self, r: &mut Reading, t: Option<f64>) -> Option<Phase> {
