@@ -52,6 +52,9 @@ struct WhereArgs {
     /// The desktop, too
     #[arg(long, value_parser = FalseyValueParser::new(), env = "GPUWATCH_DESKTOP", hide_env_values = true)]
     desktop: bool,
+    /// Send nothing: print what would be sent, secrets masked
+    #[arg(long)]
+    notify_dry_run: bool,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -63,6 +66,7 @@ impl WhereArgs {
         let flags = Flags {
             notify: self.notify.clone(),
             desktop: self.desktop,
+            notify_dry_run: self.notify_dry_run,
             ..Flags::default()
         };
         let resolved = layers::load(self.profile.as_deref())
@@ -101,8 +105,12 @@ fn test(channels: Channels, as_json: bool) -> ExitCode {
         host: identity::host(),
         ..RunFacts::default()
     };
+    let previews = channels.previews.clone();
     match tell::test(channels, &run, &wall_now(), &programs()) {
-        Ok(tries) => answer(&tries, as_json),
+        Ok(tries) => previews.map_or_else(
+            || answer(&tries, as_json),
+            |previews| print(&previews.take()),
+        ),
         Err(error) => complain(&format!("nothing was sent: {error}")),
     }
 }
@@ -111,10 +119,14 @@ fn flush(channels: Channels, as_json: bool) -> ExitCode {
     let Some(outbox) = Outbox::at_home() else {
         return complain(&NO_HOME);
     };
+    let previews = channels.previews.clone();
     match tell::flush(channels, &outbox, &programs()) {
         Ok((tries, stays)) => {
             stays.iter().for_each(note);
-            let said = answer(&tries, as_json);
+            let said = match previews {
+                Some(previews) => print(&previews.take()),
+                None => answer(&tries, as_json),
+            };
             if stays.is_empty() {
                 said
             } else {

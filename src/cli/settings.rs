@@ -72,6 +72,10 @@ pub struct SettingArgs {
     )]
     desktop: bool,
 
+    /// Send nothing: show at the end what would have been sent, and where, secrets masked
+    #[arg(long, help_heading = "Telling")]
+    notify_dry_run: bool,
+
     /// Serve metrics for Prometheus while the run lasts: at a port that only this machine
     /// reaches, like 9400, or at an address, like 192.0.2.7:9400; 0 takes a free port and says
     /// which
@@ -151,6 +155,7 @@ impl SettingArgs {
             follow: self.followed(),
             notify: self.notify.clone(),
             desktop: self.desktop,
+            notify_dry_run: self.notify_dry_run,
             metrics: self.metrics.and_then(|asked| asked.0),
             metrics_textfile: self
                 .metrics_textfile

@@ -114,6 +114,8 @@ pub enum AlertState {
     Failed,
     /// Kept for `alert flush`.
     Kept,
+    /// Only shown, in a dry run.
+    Shown,
 }
 
 /// The kinds of event.

@@ -144,6 +144,7 @@ fn by_host(text: &str, rest: &str) -> Option<Channel> {
             url,
             secret: None,
             template: None,
+            secrets: BTreeMap::new(),
             headers: BTreeMap::new(),
         }),
     })

@@ -54,10 +54,12 @@ pub use reading::{Reading, Why};
 pub use record::{EnvSetting, GitState, JobIds, Origin, RunRecord, Seat, Summary};
 pub use rule::{Aggregate, Comparison, Condition, Rule, Term, filled};
 pub use sample::{GpuProcess, GpuSample, HostSample, JobSample, ProgressState, Sample, Throttle};
-pub use secret::{Hidden, SecretRef};
+pub use secret::{Hidden, MASK, SecretRef};
 pub use settings::{FindingSettings, JudgeSettings, Limit, duration_text};
 pub use spent::TimeSpent;
 pub use stamp::Stamp;
 pub use tap::Tap;
-pub use tell::{Channel, Language, Repeat, Route, RunNews, Switch, TellSettings, Webhook};
+pub use tell::{
+    Channel, Language, OwnTexts, Repeat, Route, RunNews, Switch, TellSettings, Webhook,
+};
 pub use wish::{GpuChoice, GpuWish, Wait, fits};

@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 /// What is printed in place of a secret.
-const MASK: &str = "***";
+pub const MASK: &str = "***";
 
 /// Text that is printed as `***`.
 #[derive(Clone, PartialEq, Eq)]

@@ -21,6 +21,19 @@ pub struct TellSettings {
     pub repeat: Repeat,
     /// Messages on the desktop.
     pub desktop: Switch,
+    /// Texts of the user's own.
+    pub texts: OwnTexts,
+    /// Nothing is sent: what would be is shown at the end.
+    pub dry_run: bool,
+}
+
+/// Templates in the place of our texts, for all channels.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnTexts {
+    /// The one line.
+    pub title: Option<String>,
+    /// The lines below it.
+    pub body: Option<String>,
 }
 
 /// The language of texts.
@@ -191,6 +204,8 @@ pub struct Webhook {
     pub template: Option<String>,
     /// More headers.
     pub headers: BTreeMap<String, SecretRef>,
+    /// What the template may name as `secrets.NAME`.
+    pub secrets: BTreeMap<String, SecretRef>,
 }
 
 impl Channel {

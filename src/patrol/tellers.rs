@@ -178,6 +178,8 @@ impl Tellers {
             repeat: self.settings.repeat,
             desktop: Switch::Off,
             channels,
+            texts: self.settings.texts.clone(),
+            dry_run: false,
         }
     }
 

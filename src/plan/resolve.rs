@@ -48,6 +48,8 @@ pub struct Flags {
     pub notify: Vec<Channel>,
     /// `--desktop`
     pub desktop: bool,
+    /// `--notify-dry-run`
+    pub notify_dry_run: bool,
     /// `--metrics-textfile`
     pub metrics_textfile: Option<PathBuf>,
     /// `--metrics`
@@ -283,6 +285,7 @@ fn tell(settings: &mut TellSettings, flags: &Flags) {
     if !added.is_empty() {
         settings.routes.push(alarms_to(added));
     }
+    settings.dry_run = flags.notify_dry_run;
     if flags.desktop {
         settings.desktop = Switch::On;
     }

@@ -7,8 +7,7 @@ mod names;
 
 use self::names::is_secret_name;
 
-/// What stands in a secret's place.
-pub const MASK: &str = "***";
+pub use crate::model::MASK;
 
 /// Beginnings of well-known tokens, and how many characters follow at least.
 const SHAPES: [(&str, usize); 16] = [

@@ -48,7 +48,11 @@ impl Run {
     /// Says the last words; true where a gate fails the run.
     fn take_leave(&self, exit: Exit) -> bool {
         self.watchers.metrics.close();
-        let Words { summary, gates } = self.watchers.last_words();
+        let Words {
+            summary,
+            gates,
+            previews,
+        } = self.watchers.last_words();
         let checked = gates.clone().unwrap_or_else(Gates::unchecked);
         let is_shown = !self.is_quiet && !summary.is_empty();
         let mut said = if is_shown { summary } else { String::new() };
@@ -59,6 +63,7 @@ impl Run {
         if self.is_gated && exit.is_success() && (!is_shown || gates.is_none()) {
             said.push_str(&checked.said);
         }
+        said.push_str(&previews);
         if !said.is_empty() {
             let newline = if self.relays.mid_line() { "\n" } else { "" };
             say(format!("{newline}{said}"), SUMMARY);

@@ -30,6 +30,8 @@ pub struct Words {
     pub summary: String,
     /// What became of the gates; None where nobody could check them.
     pub gates: Option<Gates>,
+    /// What would have been sent, where nothing was.
+    pub previews: String,
 }
 
 impl Words {
@@ -37,7 +39,7 @@ impl Words {
     pub fn of(summary: String) -> Self {
         Self {
             summary,
-            gates: None,
+            ..Self::default()
         }
     }
 }

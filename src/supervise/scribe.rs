@@ -51,6 +51,8 @@ pub struct Scribe {
     /// The judge has said its last word.
     is_judged: bool,
     words: LastWords,
+    /// What would have been sent, where nothing is.
+    previews: String,
     afterwards: Afterwards,
     /// None after a defect of ours in it.
     judge: Option<Judge>,
@@ -109,6 +111,7 @@ impl Scribe {
             judged: Stamp::default(),
             is_judged: false,
             words,
+            previews: String::new(),
             afterwards,
         }
     }

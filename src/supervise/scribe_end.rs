@@ -119,6 +119,7 @@ impl Scribe {
         while let Ok(entry) = tray.inbox.try_recv() {
             self.take(entry, tray);
         }
+        self.previews.clone_from(&told.previews);
         if let Some(problem) = told.problem() {
             self.problem(problem);
         }
@@ -147,6 +148,7 @@ impl Scribe {
         self.words.set(Words {
             summary: with_runner.unwrap_or(summary),
             gates: Some(Gates::of(&self.record.gates)),
+            previews: self.previews.clone(),
         });
     }
 

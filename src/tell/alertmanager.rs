@@ -141,7 +141,7 @@ fn annotations(letter: &Letter) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tell::text::samples;
+    use crate::tell::samples;
     use crate::tell::words::Tongue;
 
     fn sent(alert: Alert) -> Value {

@@ -23,23 +23,36 @@ use super::http::Http;
 use super::letter::Letter;
 use super::ntfy::Ntfy;
 use super::policy::{DESKTOP, Routes};
+use super::preview::Previews;
 use super::service::Service;
 use super::slack::Slack;
 use super::teams::Teams;
 use super::telegram::Telegram;
+use super::texts::Style;
 use super::webhook::Webhook;
 use super::wecom::WeCom;
 use super::words::Tongue;
 use super::{command, desktop, secrets};
 
-/// A channel that can't be used: one sentence without secrets.
+/// What can't be used: one sentence without secrets.
 #[derive(Debug, Error)]
-#[error("the channel '{name}' can't be used: {why}")]
-pub struct ChannelError {
-    /// Its name.
-    pub name: String,
-    /// Why.
-    pub why: String,
+pub enum ChannelError {
+    /// A channel.
+    #[error("the channel '{name}' can't be used: {why}")]
+    Channel {
+        /// Its name.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// A template of `tell.texts`.
+    #[error("tell.texts.{key}: {why}")]
+    Text {
+        /// Its key.
+        key: &'static str,
+        /// Why.
+        why: String,
+    },
 }
 
 /// One way to send.
@@ -53,6 +66,16 @@ pub enum Means {
     Desktop,
     /// A program and its arguments.
     Command(Vec<String>),
+    /// One of these that only shows what it would send.
+    Dry(Box<Dry>),
+}
+
+/// A channel of a dry run.
+#[derive(Debug)]
+pub struct Dry {
+    name: String,
+    means: Means,
+    previews: Previews,
 }
 
 /// All channels of a run.
@@ -62,8 +85,10 @@ pub struct Channels {
     pub means: BTreeMap<String, Means>,
     /// As they were set.
     pub settings: TellSettings,
-    /// The language of texts.
-    pub tongue: Tongue,
+    /// How texts are written.
+    pub style: Style,
+    /// Where what would be sent is listed, if nothing is sent.
+    pub previews: Option<Previews>,
     /// Whether the desktop hears alarms without being a channel of the profile.
     pub desktop: bool,
 }
@@ -76,14 +101,14 @@ impl Channels {
     /// The first channel that can't be used.
     pub fn open(mut settings: TellSettings) -> Result<Self, ChannelError> {
         for (name, channel) in &mut settings.channels {
-            recognise(channel).map_err(|why| ChannelError {
+            recognise(channel).map_err(|why| ChannelError::Channel {
                 name: name.clone(),
                 why,
             })?;
         }
         let mut means = BTreeMap::new();
         for (name, channel) in &settings.channels {
-            let made = Means::new(channel).map_err(|why| ChannelError {
+            let made = Means::new(channel).map_err(|why| ChannelError::Channel {
                 name: name.clone(),
                 why,
             })?;
@@ -101,12 +126,37 @@ impl Channels {
         let locale = ["LC_ALL", "LC_MESSAGES", "LANG"]
             .iter()
             .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+        let tongue = Tongue::new(settings.language, locale.as_deref());
         Ok(Self {
             means,
-            tongue: Tongue::new(settings.language, locale.as_deref()),
+            style: Style::new(tongue, &settings.texts)
+                .map_err(|(key, why)| ChannelError::Text { key, why })?,
+            previews: settings.dry_run.then(Previews::default),
             settings,
             desktop,
-        })
+        }
+        .dry_where_asked())
+    }
+
+    /// In a dry run nothing leaves the machine.
+    fn dry_where_asked(mut self) -> Self {
+        let Some(previews) = &self.previews else {
+            return self;
+        };
+        let dry = |(name, means): (String, Means)| {
+            let (channel, previews) = (name.clone(), previews.clone());
+            let dry = Dry {
+                name: channel,
+                means,
+                previews,
+            };
+            (name, Means::Dry(Box::new(dry)))
+        };
+        self.means = std::mem::take(&mut self.means)
+            .into_iter()
+            .map(dry)
+            .collect();
+        self
     }
 
     /// Whether there is nobody to tell.
@@ -135,7 +185,13 @@ impl Means {
             Self::Email(_) => "email",
             Self::Desktop => "desktop",
             Self::Command(_) => "command",
+            Self::Dry(dry) => dry.means.kind(),
         }
+    }
+
+    /// Whether it only shows what it would send.
+    pub fn is_dry(&self) -> bool {
+        matches!(self, Self::Dry(_))
     }
 
     /// What holds has to be said again so often, or it counts as over.
@@ -148,7 +204,11 @@ impl Means {
 
     /// Whether it is a dead man's switch: what it misses isn't worth sending later.
     pub fn is_fleeting(&self) -> bool {
-        matches!(self, Self::Service(service) if service.is_fleeting())
+        match self {
+            Self::Service(service) => service.is_fleeting(),
+            Self::Dry(dry) => dry.means.is_fleeting(),
+            _ => false,
+        }
     }
 
     /// Sends one message, once.
@@ -166,6 +226,10 @@ impl Means {
             Self::Email(email) => email.send(letter).await,
             Self::Desktop => desktop::send(letter).await,
             Self::Command(argv) => command::send(argv, Arc::clone(programs), letter).await,
+            Self::Dry(dry) => {
+                dry.previews.add(&dry.name, &dry.means, letter);
+                Ok(())
+            }
         }
     }
 }

@@ -32,6 +32,21 @@ pub async fn send(
     }
 }
 
+/// What would be run, for people: a program, its variables, and what it reads.
+pub fn preview(argv: &[String], letter: &Letter) -> String {
+    let program = program(argv, letter);
+    let variables = program.env.iter().map(|(name, value)| {
+        let value = value.replace('\n', "\\n");
+        format!("{name}={value}\n")
+    });
+    format!(
+        "RUN {}\n{}\n{}",
+        argv.join(" "),
+        variables.collect::<String>(),
+        String::from_utf8_lossy(&program.stdin).trim_end()
+    )
+}
+
 fn program(argv: &[String], letter: &Letter) -> Program {
     let document = payload(&letter.alert, &letter.run);
     let word = |key: &str| {

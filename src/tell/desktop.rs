@@ -49,6 +49,12 @@ pub fn show_text(title: &str, body: &str, severity: Severity) -> Result<(), Stri
     shown.map_err(|failure| failure.why)
 }
 
+/// What would be shown, for people.
+pub fn preview(letter: &Letter) -> String {
+    let body = cut(&letter.body(), MOST);
+    format!("SHOW {}\n\n{}", letter.title(), escape(&body))
+}
+
 async fn show(title: &str, body: &str, severity: Severity) -> Result<(), Failure> {
     let mut notification = Notification::new();
     notification

@@ -10,11 +10,20 @@ use super::cut::{Budget, cut};
 use super::failure::Failure;
 use super::http::{Address, Post};
 use super::letter::Letter;
+use super::markup::{Markup, inside_code};
 use super::service::{Service, seconds};
 
 /// `content` takes 2,000 characters, some of which are our backslashes.
-const MOST: Budget = Budget::Utf16(2000);
+const UNITS: usize = 2000;
+const MOST: Budget = Budget::Utf16(UNITS);
 const TEXT: Budget = Budget::Utf16(1500);
+
+/// Markdown as Discord reads it.
+const MARKUP: Markup = Markup {
+    bold: "**",
+    escape: plain,
+    code: inside_code,
+};
 
 /// One webhook.
 #[derive(Debug)]
@@ -40,7 +49,14 @@ impl Service for Discord {
     }
 
     fn request(&self, letter: &Letter, _: SystemTime) -> Result<(Address, Post), Failure> {
-        let content = cut(&plain(&letter.text(TEXT)), MOST);
+        let text = letter.text(TEXT);
+        let marked = MARKUP.of(&text);
+        // Backslashes may make it too long; cut, a block of code would have no end.
+        let content = if marked.encode_utf16().count() <= UNITS {
+            marked
+        } else {
+            cut(&plain(&text), MOST)
+        };
         let document = json!({"content": content, "allowed_mentions": {"parse": []}});
         Ok((self.address.clone(), Post::json(&document)))
     }

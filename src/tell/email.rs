@@ -98,6 +98,17 @@ impl Email {
         }
     }
 
+    /// What would be sent, for people.
+    pub fn preview(&self, letter: &Letter) -> String {
+        match self.message(letter) {
+            Ok(message) => {
+                let mail = String::from_utf8_lossy(&message.formatted()).into_owned();
+                format!("MAIL by {}\n{}", self.host, mail.trim_end())
+            }
+            Err(_) => "nothing: the mail can't be put together".to_owned(),
+        }
+    }
+
     fn message(&self, letter: &Letter) -> Result<Message, lettre::error::Error> {
         let (title, body) = (letter.title(), cut(&letter.body(), MOST));
         let mut message = Message::builder()

@@ -18,6 +18,7 @@ use super::failure::Next;
 use super::http::Http;
 use super::letter::{Letter, test_alert};
 use super::outbox::{Kept, Outbox};
+use super::texts::Style;
 
 /// What became of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,8 +43,8 @@ pub fn test(
     time: &str,
     programs: &Arc<dyn Programs>,
 ) -> io::Result<Vec<Tried>> {
-    let tongue = channels.tongue;
-    let letter = Letter::new(test_alert(time.to_owned()), run.clone(), tongue);
+    let style = channels.style.clone();
+    let letter = Letter::new(test_alert(time.to_owned()), run.clone(), style);
     in_runtime(async {
         let http = Rc::new(Http::default());
         let mut tries = Vec::new();
@@ -88,7 +89,7 @@ pub fn flush(
         ));
     };
     let means = std::mem::take(&mut channels.means);
-    let tongue = channels.tongue;
+    let style = channels.style.clone();
     let tries = in_runtime(async {
         let http = Http::default();
         let mut tries = Vec::new();
@@ -102,7 +103,7 @@ pub fn flush(
             if silent.contains(&entry.channel) {
                 continue;
             }
-            let (one, answers) = send_kept(means, (path, entry), tongue, &http, programs).await;
+            let (one, answers) = send_kept(means, (path, entry), &style, &http, programs).await;
             if !answers {
                 silent.insert(one.channel.clone());
             }
@@ -121,14 +122,15 @@ pub fn flush(
 async fn send_kept(
     means: &Means,
     (path, mut entry): (PathBuf, Kept),
-    tongue: super::words::Tongue,
+    style: &Style,
     http: &Http,
     programs: &Arc<dyn Programs>,
 ) -> (Tried, bool) {
-    entry.letter.tongue = tongue;
+    entry.letter.style = style.clone();
     let sent = means.send(http, programs, &entry.letter).await;
     let answers = !matches!(&sent, Err(failure) if matches!(failure.next, Next::Later(_)));
     let result = match sent {
+        Ok(()) if means.is_dry() => Ok(()),
         Ok(()) => std::fs::remove_file(&path)
             .map_err(|e| format!("it was sent, and {} can't be removed: {e}", path.display())),
         Err(failure) => Err(failure.why),

@@ -90,7 +90,7 @@ impl Firing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tell::text::samples;
+    use crate::tell::samples;
     use crate::tell::words::Tongue;
 
     #[test]

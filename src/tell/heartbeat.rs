@@ -66,7 +66,7 @@ impl Service for Heartbeat {
 mod tests {
     use super::*;
     use crate::model::Exit;
-    use crate::tell::text::samples;
+    use crate::tell::samples;
     use crate::tell::words::Tongue;
 
     #[test]

@@ -3,12 +3,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
-use crate::model::Severity;
+use crate::model::{Exit, Severity, Verdict};
 
-use super::alert::{About, Alert, Finding, OfRanks, Progress, RunFacts, State};
+use super::alert::{About, Alert, End, Finding, OfRanks, Progress, RunFacts, State};
 use super::cut::{Budget, cut};
-use super::text;
-use super::words::Tongue;
+use super::texts::Style;
 
 /// Letters and digits of ids.
 const ALPHABET: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -22,20 +21,20 @@ pub struct Letter {
     pub alert: Alert,
     /// The run that it is about.
     pub run: RunFacts,
-    /// The language of its texts.
+    /// How its texts are written.
     #[serde(skip)]
-    pub tongue: Tongue,
+    pub style: Style,
 }
 
 impl Letter {
     /// With a new id.
-    pub fn new(alert: Alert, run: RunFacts, tongue: Tongue) -> Self {
+    pub fn new(alert: Alert, run: RunFacts, style: impl Into<Style>) -> Self {
         let random = (0..24).filter_map(|_| fastrand::choice(ALPHABET));
         Self {
             id: format!("msg_{}", random.map(|b| char::from(*b)).collect::<String>()),
             alert,
             run,
-            tongue,
+            style: style.into(),
         }
     }
 
@@ -55,7 +54,20 @@ impl Letter {
             evidence: Map::new(),
             advice: Some("a \"quoted\" word".to_owned()),
         });
-        Self::new(alert, run, Tongue::English)
+        Self::new(alert, run, Style::default())
+    }
+
+    /// Another one: how a run ended.
+    pub fn sample_end() -> Self {
+        let mut letter = Self::sample();
+        letter.alert.about = About::Finished(End {
+            exit: Exit {
+                code: Some(1),
+                signal: None,
+            },
+            verdict: Verdict::default(),
+        });
+        letter
     }
 
     /// Whether it tells how the run ended.
@@ -73,12 +85,12 @@ impl Letter {
 
     /// One line.
     pub fn title(&self) -> String {
-        text::title(&self.alert, &self.run, self.tongue)
+        self.style.title(self)
     }
 
     /// Some lines.
     pub fn body(&self) -> String {
-        text::body(&self.alert, &self.run, self.tongue)
+        self.style.body(self)
     }
 
     /// Title and body, cut to a budget.

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::json;
 
-use crate::model::{Hidden, SecretRef, Severity};
+use crate::model::{Hidden, MASK, SecretRef, Severity};
 
 use super::alert::State;
 use super::cut::{Budget, cut};
@@ -53,6 +53,15 @@ impl Ntfy {
 impl Service for Ntfy {
     fn kind(&self) -> &'static str {
         "ntfy"
+    }
+
+    fn preview(&self, letter: &Letter, now: SystemTime) -> Result<(Address, Post), Failure> {
+        let hidden = Self {
+            root: self.root.clone(),
+            topic: Hidden::new(MASK),
+            own: self.own.clone(),
+        };
+        hidden.request(letter, now)
     }
 
     fn request(&self, letter: &Letter, _: SystemTime) -> Result<(Address, Post), Failure> {

@@ -137,7 +137,7 @@ fn shorten(value: &Value, text: usize, list: usize) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::text::samples::{failed, run, stalled};
+    use super::super::samples::{failed, run, stalled};
     use super::*;
 
     #[test]

@@ -21,6 +21,14 @@ pub trait Service: Debug + Send + Sync {
     /// The message can't be made.
     fn request(&self, letter: &Letter, now: SystemTime) -> Result<(Address, Post), Failure>;
 
+    /// The same for people to read: what is secret in its body is masked.
+    ///
+    /// # Errors
+    /// The message can't be made.
+    fn preview(&self, letter: &Letter, now: SystemTime) -> Result<(Address, Post), Failure> {
+        self.request(letter, now)
+    }
+
     /// What the body of an answer with a good status says: some services refuse with 200.
     ///
     /// # Errors

@@ -10,10 +10,18 @@ use super::cut::Budget;
 use super::failure::Failure;
 use super::http::{Address, Post};
 use super::letter::Letter;
+use super::markup::{Markup, inside_code};
 use super::service::Service;
 
 /// A block of Slack takes so many characters.
 const MOST: Budget = Budget::Chars(3000);
+
+/// Slack's own markup.
+const MARKUP: Markup = Markup {
+    bold: "*",
+    escape,
+    code: |text| escape(&inside_code(text)),
+};
 
 /// One channel of Slack.
 #[derive(Debug)]
@@ -39,7 +47,7 @@ impl Service for Slack {
     }
 
     fn request(&self, letter: &Letter, _: SystemTime) -> Result<(Address, Post), Failure> {
-        let post = Post::json(&json!({"text": escape(&letter.text(MOST))}));
+        let post = Post::json(&json!({"text": MARKUP.of(&letter.text(MOST))}));
         Ok((self.address.clone(), post))
     }
 }

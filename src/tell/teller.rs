@@ -22,6 +22,7 @@ use super::http::Http;
 use super::letter::Letter;
 use super::outbox::Outbox;
 use super::policy::{Happening, Policy, Pulse, Send as Outgoing};
+use super::preview::Previews;
 use super::speaker::Speaker;
 use super::worker::{Fate, Shared, Worker};
 
@@ -62,6 +63,8 @@ pub struct Told {
     pub late: bool,
     /// Whether a panic has ended it.
     pub broken: bool,
+    /// What would have been sent, in a dry run.
+    pub previews: String,
 }
 
 impl Told {
@@ -124,6 +127,7 @@ pub struct Teller {
     end: watch::Sender<Option<Instant>>,
     done: Option<Receiver<()>>,
     told: Arc<Mutex<Told>>,
+    previews: Option<Previews>,
 }
 
 impl Teller {
@@ -135,6 +139,7 @@ impl Teller {
         let (end, until) = watch::channel(None);
         let told = Arc::new(Mutex::new(Told::default()));
         let lost = Arc::new(AtomicU64::new(0));
+        let previews = channels.previews.clone();
         if channels.is_empty() {
             let inlet = Inlet { words: None, lost };
             return Ok(Self {
@@ -142,6 +147,7 @@ impl Teller {
                 end,
                 done: None,
                 told,
+                previews,
             });
         }
         let (words, inbox) = mpsc::channel(INBOX);
@@ -168,6 +174,7 @@ impl Teller {
             end,
             done: Some(done),
             told,
+            previews,
         })
     }
 
@@ -194,6 +201,7 @@ impl Teller {
         Told {
             late: ended == Err(RecvTimeoutError::Timeout),
             broken: ended == Err(RecvTimeoutError::Disconnected),
+            previews: self.previews.map_or_else(String::new, |p| p.take()),
             ..told.clone()
         }
     }
@@ -231,7 +239,7 @@ impl Desk {
     async fn listen(mut self, channels: Channels, edges: Edges) {
         let policy = Policy::new(&channels.settings, channels.desktop);
         let mut speaker = Speaker::new(policy, edges.seat, &self.run.id, &(edges.clock)()).await;
-        let tongue = channels.tongue;
+        let style = channels.style.clone();
         let report: Rc<dyn Fn(Event)> = Rc::new(edges.report);
         let shared = self.shared(&report, edges.programs, edges.outbox);
         let mut pulse = Pulse::default();
@@ -252,14 +260,14 @@ impl Desk {
                 Word::Happened(happening) => {
                     let at = (edges.clock)();
                     if let Some(alert) = pulse.hear(&at, &happening) {
-                        let letter = Letter::new(alert, self.run.clone(), tongue);
+                        let letter = Letter::new(alert, self.run.clone(), style.clone());
                         let beating = queues.iter().filter(|(w, _)| w.means.is_fleeting());
                         // A full queue has heard enough.
                         beating.for_each(|(_, queue)| drop(queue.try_send(letter.clone())));
                     }
                     for outgoing in speaker.handle(&at, happening).await {
                         let run = outgoing.run.as_deref().unwrap_or(&self.run).clone();
-                        let letter = Letter::new(outgoing.alert.clone(), run, tongue);
+                        let letter = Letter::new(outgoing.alert.clone(), run, style.clone());
                         hand_out(&outgoing, &letter, &queues);
                     }
                 }
@@ -339,6 +347,7 @@ fn count(told: &Mutex<Told>, fate: &Fate) {
         AlertState::Sent => told.sent += 1,
         AlertState::Failed => told.failed += 1,
         AlertState::Kept => told.kept += 1,
+        AlertState::Shown => {}
     }
     if let Some(why) = &fate.why {
         told.first_why

@@ -4,6 +4,8 @@
 //! Owns order and layout. Pure; must not know which channel shows it. What comes from the job
 //! is cleaned: no control character but the newlines made here.
 
+use std::collections::BTreeMap;
+
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -15,7 +17,7 @@ use super::cut::{Budget, cut};
 use super::words::{Tongue, Words, fill};
 
 /// The longest title, in characters.
-const TITLE: usize = 120;
+pub const TITLE: usize = 120;
 /// The longest of any one thing in a body (a command, an advice), in characters.
 const PART: usize = 600;
 /// The most numbers of evidence that are shown.
@@ -51,67 +53,111 @@ pub fn title(alert: &Alert, run: &RunFacts, tongue: Tongue) -> String {
     cut(&clean(&format!("{subject}: {place}")), Budget::Chars(TITLE))
 }
 
+/// One line of a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// What it says, as templates name it.
+    pub name: &'static str,
+    /// The whole line.
+    pub text: String,
+}
+
 /// Some lines, without a newline at the end.
 pub fn body(alert: &Alert, run: &RunFacts, tongue: Tongue) -> String {
-    let words = tongue.words();
-    let mut lines = Vec::new();
-    let mut say = |pattern: &str, values: &[&str]| {
-        let values: Vec<String> = values.iter().map(|v| part(v)).collect();
-        let values: Vec<&str> = values.iter().map(String::as_str).collect();
-        lines.push(fill(pattern, &values));
-    };
-    match &alert.about {
-        About::Started => {}
-        About::Test => say("{}", &[words.test_body]),
-        About::Finished(end) => {
-            say("{}", &[&ending(end, words)]);
-            say(words.took, &[&seconds_text(alert.elapsed_s)]);
-            if let Some(cause) = cause(end, words) {
-                say(words.cause, &[&cause]);
-            }
-            if let Some(line) = &end.verdict.line {
-                say(words.line, &[line]);
-            }
+    let lines = lines(alert, run, tongue).into_iter();
+    lines.map(|line| line.text).collect::<Vec<_>>().join("\n")
+}
+
+/// The lines by name; those of one name are joined.
+pub fn by_name(lines: &[Line]) -> BTreeMap<&'static str, String> {
+    let mut named: BTreeMap<&str, String> = BTreeMap::new();
+    for line in lines {
+        let text = named.entry(line.name).or_default();
+        if !text.is_empty() {
+            text.push('\n');
         }
-        About::Finding(finding) => {
-            say("{}", &[&headline(alert, finding, words)]);
-            if let Some(cause) = &finding.cause {
-                say(words.cause, &[cause]);
-            }
-        }
+        text.push_str(&line.text);
     }
+    named
+}
+
+/// The lines of a body: what, why, where it stood, what to do, which run.
+pub fn lines(alert: &Alert, run: &RunFacts, tongue: Tongue) -> Vec<Line> {
+    let words = tongue.words();
+    let mut lines = what(alert, words);
+    let mut say = |name, pattern: &str, values: &[&str]| lines.push(line(name, pattern, values));
     if !alert.of_ranks.ranks.is_empty() {
-        say(words.ranks, &[&ranks(&alert.of_ranks.ranks, words)]);
+        say(
+            "ranks",
+            words.ranks,
+            &[&ranks(&alert.of_ranks.ranks, words)],
+        );
     }
     if let Some(progress) = progress(&alert.progress, words) {
-        say(words.progress, &[&progress]);
+        say("progress", words.progress, &[&progress]);
     }
     if let About::Finding(finding) = &alert.about
         && !finding.evidence.is_empty()
     {
-        say(words.evidence, &[&numbers(finding)]);
+        say("evidence", words.evidence, &[&numbers(finding)]);
     }
     if !alert.stacks.is_empty() {
-        say(words.stacks, &[]);
+        say("stacks", words.stacks, &[]);
         for line in &alert.stacks {
-            say("  {}", &[line]);
+            say("stacks", "  {}", &[line]);
         }
     }
     if let Some(advice) = advice(alert) {
-        say(words.advice, &[advice]);
+        say("advice", words.advice, &[advice]);
     }
     if alert.more > 0 {
-        say(words.also, &[&others(alert, words)]);
+        say("also", words.also, &[&others(alert, words)]);
     }
     if alert.times > 1 && alert.state == State::Raised {
-        say(words.times, &[&alert.times.to_string()]);
+        say("times", words.times, &[&alert.times.to_string()]);
     }
-    say(words.run, &[&place(run)]);
+    say("run", words.run, &[&place(run)]);
     if !run.argv.is_empty() {
-        say(words.command, &[&run.argv.join(" ")]);
+        say("command", words.command, &[&run.argv.join(" ")]);
     }
-    say(words.time, &[&alert.time]);
-    lines.join("\n")
+    say("time", words.time, &[&alert.time]);
+    lines
+}
+
+/// What happened, and why.
+fn what(alert: &Alert, words: &Words) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut say = |name, pattern: &str, values: &[&str]| lines.push(line(name, pattern, values));
+    match &alert.about {
+        About::Started => {}
+        About::Test => say("headline", "{}", &[words.test_body]),
+        About::Finished(end) => {
+            say("headline", "{}", &[&ending(end, words)]);
+            say("took", words.took, &[&seconds_text(alert.elapsed_s)]);
+            if let Some(cause) = cause(end, words) {
+                say("cause", words.cause, &[&cause]);
+            }
+            if let Some(line) = &end.verdict.line {
+                say("line", words.line, &[line]);
+            }
+        }
+        About::Finding(finding) => {
+            say("headline", "{}", &[&headline(alert, finding, words)]);
+            if let Some(cause) = &finding.cause {
+                say("cause", words.cause, &[cause]);
+            }
+        }
+    }
+    lines
+}
+
+fn line(name: &'static str, pattern: &str, values: &[&str]) -> Line {
+    let values: Vec<String> = values.iter().map(|v| part(v)).collect();
+    let values: Vec<&str> = values.iter().map(String::as_str).collect();
+    Line {
+        name,
+        text: fill(pattern, &values),
+    }
 }
 
 /// `rank-lost (rank 1)`
@@ -265,7 +311,8 @@ fn place(run: &RunFacts) -> String {
     };
     let gpus: Vec<String> = run.gpus.iter().map(GpuInfo::label).collect();
     let gpus = (!gpus.is_empty()).then(|| format!("GPU {}", gpus.join(", ")));
-    let parts = [Some(run.id.clone()), who, run.job.text(), gpus];
+    let id = Some(run.id.clone()).filter(|id| !id.is_empty());
+    let parts = [id, who, run.job.text(), gpus];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
@@ -274,7 +321,7 @@ fn part(text: &str) -> String {
 }
 
 /// One line in which nothing drives a terminal, ends a line or turns the writing around.
-fn clean(text: &str) -> String {
+pub fn clean(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\n' | '\r' | '\t' => ' ',
@@ -293,89 +340,8 @@ fn clean(text: &str) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod samples {
-    //! Alerts to try things with.
-
-    use serde_json::json;
-
-    use super::*;
-    use crate::model::{JobIds, Severity, Verdict};
-    use crate::tell::alert::OfRanks;
-
-    /// A run.
-    pub fn run() -> RunFacts {
-        RunFacts {
-            id: "20261130-091502-train-7f3a".into(),
-            name: "train".into(),
-            argv: ["python", "train.py"].map(str::to_owned).into(),
-            user: Some("ana".into()),
-            host: Some("gpu-01".into()),
-            gpus: vec![GpuInfo {
-                index: 1,
-                ..GpuInfo::default()
-            }],
-            job: JobIds::default(),
-        }
-    }
-
-    /// A stall.
-    pub fn stalled() -> Alert {
-        let evidence = json!({"gpu_util_pct": 0, "waits": "futex"});
-        Alert {
-            about: About::Finding(Finding {
-                name: "stalled".into(),
-                cause: Some("loader".into()),
-                because: None,
-                since_s: 100.0,
-                evidence: evidence.as_object().cloned().unwrap_or_default(),
-                advice: Some("look at the loader".into()),
-            }),
-            state: State::Raised,
-            severity: Severity::Critical,
-            time: "2026-11-30T09:15:02.000+08:00".into(),
-            elapsed_s: 825.0,
-            progress: Progress {
-                epoch: Some(3.0),
-                epochs: Some(10.0),
-                step: Some(512),
-                steps: Some(1000),
-                age_s: Some(725.0),
-                ..Progress::default()
-            },
-            stacks: vec!["42 python: hang (train.py:7)".into()],
-            times: 1,
-            others: Vec::new(),
-            more: 0,
-            of_ranks: OfRanks::default(),
-        }
-    }
-
-    /// A run's failure.
-    pub fn failed() -> Alert {
-        Alert {
-            about: About::Finished(End {
-                exit: Exit {
-                    code: Some(1),
-                    signal: None,
-                },
-                verdict: Verdict {
-                    outcome: Some(Outcome::Failed),
-                    cause: Some("oom".into()),
-                    line: Some("torch.OutOfMemoryError: CUDA out of memory".into()),
-                    rank: Some(3),
-                    ..Verdict::default()
-                },
-            }),
-            severity: Severity::Warning,
-            stacks: Vec::new(),
-            ..stalled()
-        }
-    }
-}
-
-#[cfg(test)]
 mod tests {
-    use super::samples::{failed, run, stalled};
+    use super::super::samples::{failed, run, stalled};
     use super::*;
 
     #[test]

@@ -1,20 +1,18 @@
 //! The generic webhook: Standard Webhooks, or a body that the user's template makes.
 //!
-//! Owns ids, signatures and templates. The id of a message is the same on every try, so that a
+//! Owns ids and signatures. The id of a message is the same on every try, so that a
 //! receiver can tell a repetition.
 
+use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
-use minijinja::value::{Serde, Value, ValueKind};
-use minijinja::{Environment, Output, State, UndefinedBehavior};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use serde_json::json;
 use sha2::Sha256;
 
-use crate::model::{Hidden, Webhook as Settings};
+use crate::model::{Hidden, MASK, Webhook as Settings};
 
 use super::failure::Failure;
 use super::http::{self, Address, Post};
@@ -22,13 +20,7 @@ use super::letter::Letter;
 use super::payload::payload;
 use super::secrets;
 use super::service::{Service, unix};
-
-/// The most that a template may make, bytes.
-const RENDERED: usize = 256 * 1024;
-/// Steps that a template may take.
-const FUEL: u64 = 500_000;
-/// The template's name inside the engine.
-const TEMPLATE: &str = "body";
+use super::template::{Shape, Template, context};
 
 /// One webhook, ready to send.
 #[derive(Debug)]
@@ -36,7 +28,32 @@ pub struct Webhook {
     address: Address,
     key: Option<Key>,
     headers: HeaderMap,
-    template: Option<Template>,
+    body: Option<Body>,
+}
+
+/// A body of the user's own.
+#[derive(Debug)]
+struct Body {
+    template: Template,
+    /// What it may name as `secrets.NAME`.
+    secrets: BTreeMap<String, Hidden>,
+}
+
+impl Body {
+    fn new(source: &str, secrets: BTreeMap<String, Hidden>) -> Result<Self, String> {
+        let template = Template::new(source, Shape::of_body(source))?;
+        let body = Self { template, secrets };
+        body.render(&Letter::sample(), Hidden::expose)?;
+        Ok(body)
+    }
+
+    /// `show` says how secrets are written.
+    fn render(&self, letter: &Letter, show: impl Fn(&Hidden) -> &str) -> Result<String, String> {
+        let secrets = self.secrets.iter();
+        let secrets = secrets.map(|(name, secret)| (name.as_str(), show(secret)));
+        let context = context(letter, self.template.shape(), &secrets.collect());
+        self.template.render(&context)
+    }
 }
 
 impl Webhook {
@@ -56,15 +73,39 @@ impl Webhook {
             let (name, value) = http::header(name, &read(value)?)?;
             headers.insert(name, value);
         }
+        let own = settings.secrets.iter();
+        let own = own.map(|(name, secret)| Ok((name.clone(), read(secret)?)));
+        let own: BTreeMap<_, _> = own.collect::<Result<_, String>>()?;
+        let body = settings.template.as_deref();
         Ok(Self {
             address,
             key: key.transpose()?,
             headers,
-            template: settings
-                .template
-                .as_deref()
-                .map(Template::new)
-                .transpose()?,
+            body: body.map(|source| Body::new(source, own)).transpose()?,
+        })
+    }
+
+    fn post(
+        &self,
+        letter: &Letter,
+        now: SystemTime,
+        show: impl Fn(&Hidden) -> &str,
+    ) -> Result<Post, Failure> {
+        let (body, content_type) = match &self.body {
+            None => {
+                let document = payload(&letter.alert, &letter.run);
+                (document.to_string(), "application/json")
+            }
+            Some(own) => {
+                let body = own.render(letter, show).map_err(Failure::never)?;
+                (body, own.template.content_type())
+            }
+        };
+        Ok(Post {
+            content_type,
+            headers: self.standard(letter, &body, now),
+            own: self.headers.clone(),
+            body: body.into_bytes(),
         })
     }
 
@@ -95,20 +136,12 @@ impl Service for Webhook {
     }
 
     fn request(&self, letter: &Letter, now: SystemTime) -> Result<(Address, Post), Failure> {
-        let document = payload(&letter.alert, &letter.run);
-        let (body, content_type) = match &self.template {
-            None => (document.to_string(), "application/json"),
-            Some(template) => {
-                let body = template.render(letter).map_err(Failure::never)?;
-                (body, template.content_type())
-            }
-        };
-        let post = Post {
-            content_type,
-            headers: self.standard(letter, &body, now),
-            own: self.headers.clone(),
-            body: body.into_bytes(),
-        };
+        let post = self.post(letter, now, Hidden::expose)?;
+        Ok((self.address.clone(), post))
+    }
+
+    fn preview(&self, letter: &Letter, now: SystemTime) -> Result<(Address, Post), Failure> {
+        let post = self.post(letter, now, |_| MASK)?;
         Ok((self.address.clone(), post))
     }
 }
@@ -150,89 +183,4 @@ pub fn hmac_sha256(key: &[u8], content: &[u8]) -> Vec<u8> {
         // HMAC takes keys of any length.
         Err(_) => Vec::new(),
     }
-}
-
-/// A user's template. It sees `type`, `timestamp` and `data` of the standard payload, and the
-/// texts for people as `title` and `text`.
-///
-/// A template that begins with `{` or `[` makes JSON: what it puts in is escaped, so that
-/// `{"text": "{{ title }}"}` is right whatever a run is called.
-#[derive(Debug)]
-struct Template {
-    engine: Environment<'static>,
-    json: bool,
-}
-
-impl Template {
-    fn new(source: &str) -> Result<Self, String> {
-        let start = source.trim_start();
-        let is_tag = ["{{", "{%", "{#"].iter().any(|tag| start.starts_with(tag));
-        let json = start.starts_with(['{', '[']) && !is_tag;
-        let mut engine = Environment::new();
-        engine.set_fuel(Some(FUEL));
-        engine.set_undefined_behavior(UndefinedBehavior::Chainable);
-        if json {
-            engine.set_formatter(put_json);
-        }
-        engine
-            .add_template_owned(TEMPLATE, source.to_owned())
-            .map_err(|e| wrong(&e))?;
-        let template = Self { engine, json };
-        template.render(&Letter::sample())?;
-        Ok(template)
-    }
-
-    fn content_type(&self) -> &'static str {
-        if self.json {
-            "application/json"
-        } else {
-            "text/plain; charset=utf-8"
-        }
-    }
-
-    fn render(&self, letter: &Letter) -> Result<String, String> {
-        let mut context = payload(&letter.alert, &letter.run);
-        if let Some(context) = context.as_object_mut() {
-            context.insert("title".to_owned(), json!(letter.title()));
-            context.insert("text".to_owned(), json!(letter.body()));
-        }
-        let body = self
-            .engine
-            .get_template(TEMPLATE)
-            .and_then(|template| template.render(Serde(&context)))
-            .map_err(|e| wrong(&e))?;
-        if body.len() > RENDERED {
-            return Err("its template makes more than 256 KiB".to_owned());
-        }
-        if self.json && serde_json::from_str::<serde::de::IgnoredAny>(&body).is_err() {
-            return Err(
-                "its template begins like JSON, and what it makes is not valid JSON".to_owned(),
-            );
-        }
-        Ok(body)
-    }
-}
-
-fn wrong(error: &minijinja::Error) -> String {
-    let line = error
-        .line()
-        .map_or_else(String::new, |n| format!(", line {n}"));
-    format!("its template is wrong{line}: {}", error.kind())
-}
-
-/// Puts a value into JSON: text without its quotes, which the template writes.
-fn put_json(
-    out: &mut Output<'_>,
-    _: &mut State<'_, '_>,
-    value: &Value,
-) -> Result<(), minijinja::Error> {
-    let encoded = serde_json::to_string(value).unwrap_or_default();
-    let text = match value.kind() {
-        // What `tojson` made is JSON already.
-        _ if value.is_safe() => value.to_string(),
-        ValueKind::Undefined => String::new(),
-        ValueKind::String => encoded.trim_matches('"').to_owned(),
-        _ => encoded,
-    };
-    out.write_str(&text).map_err(minijinja::Error::from)
 }

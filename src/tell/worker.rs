@@ -116,6 +116,7 @@ impl Worker {
     pub fn settle(&self, letter: Letter, result: Result<(), Failure>) {
         let about = letter.alert.subject().to_owned();
         let (state, why) = match result {
+            Ok(()) if self.means.is_dry() => (AlertState::Shown, None),
             Ok(()) => (AlertState::Sent, None),
             Err(Failure {
                 why,

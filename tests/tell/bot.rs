@@ -25,7 +25,7 @@ fn slack_gets_a_text_that_calls_nobody() {
     let json = server.requests()[0].json();
     let text = json["text"].as_str().unwrap();
     assert!(
-        text.starts_with("stalled: &lt;!channel&gt; &amp; 训练 on gpu-01\n"),
+        text.starts_with("*stalled: &lt;!channel&gt; &amp; 训练 on gpu-01*\n"),
         "{text}"
     );
     assert!(text.chars().count() <= 3000 + 100);

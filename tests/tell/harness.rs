@@ -28,6 +28,7 @@ pub fn webhook(url: &str) -> Channel {
         url: secret(url),
         secret: None,
         template: None,
+        secrets: BTreeMap::new(),
         headers: BTreeMap::new(),
     })
 }
@@ -197,6 +198,7 @@ fn fate(event: &Event) -> Option<String> {
                 AlertState::Sent => "sent",
                 AlertState::Failed => "failed",
                 AlertState::Kept => "kept",
+                AlertState::Shown => "shown",
             }
         )),
         _ => None,

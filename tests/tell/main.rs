@@ -23,4 +23,5 @@ mod redirects;
 mod retries;
 mod services;
 mod stacks;
+mod texts;
 mod webhook;

@@ -11,7 +11,7 @@ use super::read::{finding_name, texts};
 use super::values;
 use crate::model::known::FORMS;
 use crate::model::{
-    Channel, Language, Repeat, Route, SecretRef, Severity, Switch, TellSettings, Webhook,
+    Channel, Language, OwnTexts, Repeat, Route, SecretRef, Severity, Switch, TellSettings, Webhook,
 };
 use crate::plan::nearest::suggestion;
 
@@ -59,7 +59,17 @@ pub fn tell(node: Option<&Node>, known: &[String]) -> Result<TellSettings, Profi
             Some(false) => Switch::Off,
             None => Switch::Auto,
         },
+        texts: OwnTexts {
+            title: own_text(node, "title"),
+            body: own_text(node, "body"),
+        },
+        dry_run: false,
     })
+}
+
+fn own_text(tell: &Node, key: &str) -> Option<String> {
+    let text = tell.get("texts")?.get(key)?.text()?;
+    Some(text.to_owned())
 }
 
 fn route(
@@ -102,7 +112,7 @@ fn route(
 /// Keys that a type of channel must have, and those that it may have.
 fn keys_of(kind: &str) -> (&'static [&'static str], &'static [&'static str]) {
     match kind {
-        "webhook" => (&["url"], &["secret", "template", "headers"]),
+        "webhook" => (&["url"], &["secret", "template", "secrets", "headers"]),
         "slack" | "discord" | "teams" | "wecom" | "heartbeat" => (&["url"], &[]),
         "feishu" | "dingtalk" => (&["url"], &["secret"]),
         "telegram" => (&["token", "chat"], &["url"]),
@@ -205,8 +215,16 @@ fn made(node: &Node, kind: &str, path: &str) -> Result<Channel, ProfileError> {
             secret: secret(),
             template: node.get("template").and_then(Node::text).map(str::to_owned),
             headers: headers(node.get("headers"), path)?,
+            secrets: named_secrets(node.get("secrets")),
         }),
     })
+}
+
+fn named_secrets(node: Option<&Node>) -> BTreeMap<String, SecretRef> {
+    let entries = node.map_or(&[][..], Node::entries).iter();
+    entries
+        .filter_map(|(key, value)| Some((key.name.clone(), secret_ref(value)?)))
+        .collect()
 }
 
 fn is_empty(node: Option<&Node>) -> bool {

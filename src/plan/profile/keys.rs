@@ -257,6 +257,11 @@ pub const TELL: &[KeyOf] = &[
         "when something that still holds is said again: never, 2x (when it is twice as old), 30m",
     ),
     key(
+        "texts",
+        Kind::Section(OWN_TEXTS),
+        "texts of your own, as templates",
+    ),
+    key(
         "desktop",
         Kind::Switch,
         "messages on the desktop; auto: for alarms, where there is a desktop and stderr is a terminal",
@@ -279,6 +284,12 @@ pub const CHANNEL_TYPES: &[&str] = &[
     "email",
     "desktop",
     "command",
+];
+
+/// `tell.texts`
+pub const OWN_TEXTS: &[KeyOf] = &[
+    key("title", Kind::Text, "the one line, in the place of ours"),
+    key("body", Kind::Text, "the lines below it"),
 ];
 
 /// `tell.channels.<name>`
@@ -308,6 +319,11 @@ pub const CHANNEL: &[KeyOf] = &[
         "template",
         Kind::Text,
         "webhook: the body, in the place of the standard one",
+    ),
+    key(
+        "secrets",
+        Kind::Map(&Kind::Secret),
+        "webhook: what the template may name as secrets.NAME",
     ),
     key(
         "headers",

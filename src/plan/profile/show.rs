@@ -90,7 +90,8 @@ fn is_command(path: &[&str]) -> bool {
 
 fn scalar(text: &str, path: &[&str]) -> String {
     match path {
-        ["tell", "channels", _, "url" | "secret"] | ["tell", "channels", _, "headers", _] => {
+        ["tell", "channels", _, "url" | "secret"]
+        | ["tell", "channels", _, "headers" | "secrets", _] => {
             quoted(&SecretRef::parse(text).to_string())
         }
         ["env", .., name] => quoted(&secrets::mask_variable(name, text)),
