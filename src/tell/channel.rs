@@ -29,6 +29,7 @@ use super::slack::Slack;
 use super::teams::Teams;
 use super::telegram::Telegram;
 use super::texts::Style;
+use super::turns::Rate;
 use super::webhook::Webhook;
 use super::wecom::WeCom;
 use super::words::Tongue;
@@ -198,6 +199,14 @@ impl Means {
     pub fn again(&self) -> Option<Duration> {
         match self {
             Self::Service(service) => service.again(),
+            _ => None,
+        }
+    }
+
+    /// How many messages it takes.
+    pub fn rate(&self) -> Option<Rate> {
+        match self {
+            Self::Service(service) => service.rate(),
             _ => None,
         }
     }

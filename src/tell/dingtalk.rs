@@ -16,6 +16,7 @@ use super::http::{Address, Post};
 use super::letter::Letter;
 use super::secrets;
 use super::service::{Refusal, SOON, Service, by_code, unix};
+use super::turns::Rate;
 use super::webhook::hmac_sha256;
 
 /// DingTalk takes 20 kB; JSON may need two bytes for one of ours.
@@ -93,6 +94,11 @@ impl DingTalk {
 impl Service for DingTalk {
     fn kind(&self) -> &'static str {
         "dingtalk"
+    }
+
+    /// Twenty a minute, or it takes none for ten.
+    fn rate(&self) -> Option<Rate> {
+        Some(Rate::of(20, 60_000))
     }
 
     fn request(&self, letter: &Letter, now: SystemTime) -> Result<(Address, Post), Failure> {

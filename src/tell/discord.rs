@@ -12,6 +12,7 @@ use super::http::{Address, Post};
 use super::letter::Letter;
 use super::markup::{Markup, inside_code};
 use super::service::{Service, seconds};
+use super::turns::Rate;
 
 /// `content` takes 2,000 characters, some of which are our backslashes.
 const UNITS: usize = 2000;
@@ -46,6 +47,11 @@ impl Discord {
 impl Service for Discord {
     fn kind(&self) -> &'static str {
         "discord"
+    }
+
+    /// Five within two seconds, as its headers say.
+    fn rate(&self) -> Option<Rate> {
+        Some(Rate::of(5, 2000))
     }
 
     fn request(&self, letter: &Letter, _: SystemTime) -> Result<(Address, Post), Failure> {

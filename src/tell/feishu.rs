@@ -16,6 +16,7 @@ use super::http::{Address, Post};
 use super::letter::Letter;
 use super::secrets;
 use super::service::{Refusal, SOON, Service, by_code, unix};
+use super::turns::Rate;
 use super::webhook::hmac_sha256;
 
 /// Feishu takes 20 kB; JSON may need two bytes for one of ours.
@@ -88,6 +89,11 @@ impl Feishu {
 impl Service for Feishu {
     fn kind(&self) -> &'static str {
         "feishu"
+    }
+
+    /// Five a second (and a hundred a minute, which alerts never reach).
+    fn rate(&self) -> Option<Rate> {
+        Some(Rate::of(5, 1000))
     }
 
     fn request(&self, letter: &Letter, now: SystemTime) -> Result<(Address, Post), Failure> {

@@ -58,6 +58,7 @@ mod teller;
 mod template;
 mod text;
 mod texts;
+mod turns;
 mod webhook;
 mod wecom;
 mod words;

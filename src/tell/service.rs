@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use super::failure::{Failure, Next};
 use super::http::{self, Address, Http, Post};
 use super::letter::Letter;
+use super::turns::Rate;
 
 /// One service, ready to send: secrets read, addresses and templates checked.
 pub trait Service: Debug + Send + Sync {
@@ -39,6 +40,11 @@ pub trait Service: Debug + Send + Sync {
 
     /// What holds has to be said again so often, or it counts as over.
     fn again(&self) -> Option<Duration> {
+        None
+    }
+
+    /// How many messages it takes.
+    fn rate(&self) -> Option<Rate> {
         None
     }
 

@@ -12,6 +12,7 @@ use super::http::{Address, Post};
 use super::letter::Letter;
 use super::markup::{Markup, inside_code};
 use super::service::Service;
+use super::turns::Rate;
 
 /// A block of Slack takes so many characters.
 const MOST: Budget = Budget::Chars(3000);
@@ -44,6 +45,11 @@ impl Slack {
 impl Service for Slack {
     fn kind(&self) -> &'static str {
         "slack"
+    }
+
+    /// One a second.
+    fn rate(&self) -> Option<Rate> {
+        Some(Rate::of(1, 1000))
     }
 
     fn request(&self, letter: &Letter, _: SystemTime) -> Result<(Address, Post), Failure> {

@@ -12,6 +12,7 @@ use super::failure::Failure;
 use super::http::{Address, Post};
 use super::letter::Letter;
 use super::service::Service;
+use super::turns::Rate;
 
 /// A card takes about 28 KB, 21 KB were measured; each line costs some hundred bytes besides.
 const MOST: Budget = Budget::Bytes(6000);
@@ -39,6 +40,11 @@ impl Teams {
 impl Service for Teams {
     fn kind(&self) -> &'static str {
         "teams"
+    }
+
+    /// Above four a second it throttles.
+    fn rate(&self) -> Option<Rate> {
+        Some(Rate::of(4, 1000))
     }
 
     fn request(&self, letter: &Letter, _: SystemTime) -> Result<(Address, Post), Failure> {

@@ -12,6 +12,7 @@ use super::http::{Address, Post};
 use super::letter::Letter;
 use super::secrets;
 use super::service::{Service, seconds};
+use super::turns::Rate;
 
 /// A message takes 4,096 characters, counted as UTF-16.
 const MOST: Budget = Budget::Utf16(4096);
@@ -47,6 +48,11 @@ impl Telegram {
 impl Service for Telegram {
     fn kind(&self) -> &'static str {
         "telegram"
+    }
+
+    /// One a second in a chat.
+    fn rate(&self) -> Option<Rate> {
+        Some(Rate::of(1, 1000))
     }
 
     fn request(&self, letter: &Letter, _: SystemTime) -> Result<(Address, Post), Failure> {

@@ -14,6 +14,7 @@ use super::failure::Failure;
 use super::http::{Address, Post};
 use super::letter::Letter;
 use super::service::{Refusal, SOON, Service, by_code};
+use super::turns::Rate;
 
 /// A text takes 2,048 bytes.
 const MOST: Budget = Budget::Bytes(2048);
@@ -58,6 +59,11 @@ impl WeCom {
 impl Service for WeCom {
     fn kind(&self) -> &'static str {
         "wecom"
+    }
+
+    /// Twenty a minute.
+    fn rate(&self) -> Option<Rate> {
+        Some(Rate::of(20, 60_000))
     }
 
     fn request(&self, letter: &Letter, _: SystemTime) -> Result<(Address, Post), Failure> {

@@ -17,6 +17,7 @@ use super::firing::Firing;
 use super::http::Http;
 use super::letter::Letter;
 use super::outbox::{Kept, Outbox};
+use super::turns::Turns;
 
 /// The first and the longest pause between two tries.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
@@ -67,6 +68,7 @@ impl Worker {
     pub async fn run(self: Rc<Self>, mut inbox: mpsc::Receiver<Letter>) {
         let mut closed = None;
         let mut firing = Firing::of(self.means.again());
+        let mut turns = Turns::at(self.means.rate());
         loop {
             let letter = tokio::select! {
                 letter = inbox.recv() => letter,
@@ -80,6 +82,7 @@ impl Worker {
                 // Nobody has to know: it would go out by itself.
                 let _ = self.once(&over).await;
             }
+            self.wait_for_turn(&mut turns).await;
             let result = match &closed {
                 Some(why) => Err(Failure::never(String::clone(why))),
                 None if self.means.is_fleeting() && !letter.is_end() => self.beat(&letter).await,
@@ -92,6 +95,17 @@ impl Worker {
             }
             self.settle(letter, result);
         }
+    }
+
+    /// Waits until the service takes a message, or the run's end is over.
+    async fn wait_for_turn(&self, turns: &mut Turns) {
+        if let Some(then) = turns.next(Instant::now()) {
+            tokio::select! {
+                () = sleep_until(then) => {}
+                () = self.over() => {}
+            }
+        }
+        turns.take(Instant::now());
     }
 
     /// Says again what holds; what isn't heard now is said again soon.

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use super::harness::{Run, ended, webhook};
+use gpuwatch::model::Channel;
+
+use super::harness::{Run, ended, secret, webhook};
 use super::support::http_server::{Answer, Server, closed_url};
 
 /// The pause between the first two requests.
@@ -124,4 +126,22 @@ fn a_storm_is_a_few_messages() {
     let requests = server.requests();
     assert_eq!(requests.len(), 5, "three, the rest together, and the end");
     assert_eq!(requests[3].json()["data"]["more"], 46);
+}
+
+/// Slack takes one message a second.
+#[test]
+fn a_service_gets_no_more_than_it_takes() {
+    let server = Server::start(&[Answer::status(200)]);
+    let url = secret(&server.url("/services/T/B/t0ken"));
+    let run = Run::with(vec![Channel::Slack { url }]);
+    for name in ["stalled", "oom", "nan"] {
+        run.raise(name);
+    }
+    run.wait_for_fates(3);
+    run.end();
+    let requests = server.requests();
+    let pauses = requests.windows(2).map(|pair| pair[1].at - pair[0].at);
+    // What a message takes on its way differs.
+    let least = pauses.take(2).min().unwrap();
+    assert!(least >= Duration::from_millis(800), "{least:?}");
 }
