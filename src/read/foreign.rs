@@ -11,7 +11,29 @@ const HEADS: [&str; 6] = ["TASK [", "PLAY [", "##[", "::", "[  OK  ]", "Breakpoi
 /// Whether this is no line of a training's log: code, a dump of settings, another program.
 pub(super) fn is_foreign(line: &str, tokens: &[Token<'_>], body: usize) -> bool {
     let text = line.trim();
-    HEADS.iter().any(|head| text.starts_with(head)) || is_excerpt(tokens) || is_call(tokens, body)
+    HEADS.iter().any(|head| text.starts_with(head))
+        || is_excerpt(tokens)
+        || is_call(tokens, body)
+        || is_prose(tokens)
+}
+
+/// Words that make sentences. Displays have one or two of them ("the loss is 0.5").
+const OF_SENTENCES: [&str; 25] = [
+    "the", "is", "are", "was", "were", "will", "would", "should", "could", "be", "been", "to",
+    "that", "this", "these", "when", "than", "which", "you", "your", "we", "our", "they", "not",
+    "because",
+];
+
+/// "At step 500/1000 the loss should be near 0.8.": three different such words, and no bar.
+fn is_prose(tokens: &[Token<'_>]) -> bool {
+    let of_sentence = |word: &&str| {
+        let said = |t: &Token<'_>| t.is_word() && t.text.eq_ignore_ascii_case(word);
+        tokens.iter().any(said)
+    };
+    // Most lines are too short for it.
+    tokens.len() >= 8
+        && OF_SENTENCES.iter().copied().filter(of_sentence).count() >= 3
+        && !tokens.iter().any(|t| t.kind == Kind::Bar)
 }
 
 /// `   12 |   int step = 3;`: a compiler shows a line.
@@ -127,6 +149,7 @@ mod tests {
             "Breakpoint 1, step (epoch=3, loss=0.5) at train.c:12",
             "##[group]Run epoch 3",
             "    train(epoch=3, step=10)",
+            "Training takes 3 epochs; at step 500/1000 the loss should be near 0.8.",
         ] {
             assert!(foreign(line), "{line}");
         }
@@ -135,6 +158,8 @@ mod tests {
             "Epoch 3/10 step 5/20 loss=0.5",
             "12 | 0.5 | 0.6",
             "Train(3/10) loss=0.5 (best)",
+            "Epoch 3 is done, the loss is 0.5",
+            "At the end of epoch 3 the average loss is 0.52",
         ] {
             assert!(!foreign(line), "{line}");
         }
