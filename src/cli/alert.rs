@@ -30,7 +30,7 @@ pub struct AlertArgs {
 enum Command {
     /// Send a test through every channel: exit code 1 if it didn't arrive everywhere
     Test(WhereArgs),
-    /// Send what could not be sent when its run ended: exit code 1 if something stays
+    /// Send what no run has sent so far: exit code 1 if something stays
     Flush(WhereArgs),
     /// The channels, and what could not be sent
     List(WhereArgs),
@@ -213,8 +213,12 @@ fn list(channels: &Channels, as_json: bool) -> ExitCode {
     }
     for kept in &kept {
         let (alert, run) = (&kept.letter.alert, &kept.letter.run);
+        let how = match &outbox {
+            Some(outbox) if outbox.is_on_its_way(kept) => "on its way to",
+            _ => "kept for",
+        };
         line(format!(
-            "kept for {}: {} of {}, {}: {}",
+            "{how} {}: {} of {}, {}: {}",
             kept.channel,
             alert.subject(),
             run.id,

@@ -112,7 +112,7 @@ pub enum AlertState {
     Sent,
     /// Not delivered.
     Failed,
-    /// Kept for `alert flush`.
+    /// Kept for the next run, or `alert flush`.
     Kept,
     /// Only shown, in a dry run.
     Shown,

@@ -49,7 +49,8 @@ impl Tellers {
         };
         if !channels.is_empty() {
             let programs = Arc::new(Commands::default());
-            tellers.admin = tellers.start(channels, "the administrator", programs);
+            let outbox = Outbox::at_home();
+            tellers.admin = tellers.start(channels, "the administrator", (programs, outbox));
         }
         tellers
     }
@@ -132,7 +133,9 @@ impl Tellers {
         match Channels::open(settings) {
             Ok(channels) => {
                 let programs = Arc::new(Commands::as_user(OwnProcesses::default(), uid));
-                if let Some(teller) = self.start(channels, user, programs) {
+                // What is kept for one owner must never go to another.
+                let outbox = Outbox::at_home().map(|all| all.below(&format!("of-{uid}")));
+                if let Some(teller) = self.start(channels, user, (programs, outbox)) {
                     self.owners.insert(uid, teller);
                 }
             }
@@ -187,7 +190,7 @@ impl Tellers {
         &mut self,
         channels: Channels,
         who: &str,
-        programs: Arc<dyn Programs>,
+        (programs, outbox): (Arc<dyn Programs>, Option<Outbox>),
     ) -> Option<Teller> {
         let (clock, events) = (self.clock.clone(), self.events.0.clone());
         let to = who.to_owned();
@@ -198,7 +201,7 @@ impl Tellers {
                 let _ = events.send(named(event, &to));
             }),
             programs,
-            outbox: Outbox::at_home(),
+            outbox,
             seat: None,
         };
         match Teller::start(channels, RunFacts::default(), edges) {

@@ -33,7 +33,7 @@ use super::turns::Rate;
 use super::webhook::Webhook;
 use super::wecom::WeCom;
 use super::words::Tongue;
-use super::{command, desktop, secrets};
+use super::{command, desktop, place, secrets};
 
 /// What can't be used: one sentence without secrets.
 #[derive(Debug, Error)]
@@ -84,6 +84,8 @@ pub struct Dry {
 pub struct Channels {
     /// By name.
     pub means: BTreeMap<String, Means>,
+    /// Where they lead to, as hashes: of those that take what is late.
+    pub(super) places: BTreeMap<String, String>,
     /// As they were set.
     pub settings: TellSettings,
     /// How texts are written.
@@ -107,12 +109,17 @@ impl Channels {
                 why,
             })?;
         }
-        let mut means = BTreeMap::new();
+        let (mut means, mut places) = (BTreeMap::new(), BTreeMap::new());
         for (name, channel) in &settings.channels {
             let made = Means::new(channel).map_err(|why| ChannelError::Channel {
                 name: name.clone(),
                 why,
             })?;
+            if !made.is_fleeting()
+                && let Some(place) = place::of(channel)
+            {
+                places.insert(name.clone(), place);
+            }
             means.insert(name.clone(), made);
         }
         let wanted = match settings.desktop {
@@ -130,6 +137,7 @@ impl Channels {
         let tongue = Tongue::new(settings.language, locale.as_deref());
         Ok(Self {
             means,
+            places,
             style: Style::new(tongue, &settings.texts)
                 .map_err(|(key, why)| ChannelError::Text { key, why })?,
             previews: settings.dry_run.then(Previews::default),
@@ -153,6 +161,8 @@ impl Channels {
             };
             (name, Means::Dry(Box::new(dry)))
         };
+        // Nothing is kept, and nothing that was kept is sent.
+        self.places.clear();
         self.means = std::mem::take(&mut self.means)
             .into_iter()
             .map(dry)

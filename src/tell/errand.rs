@@ -4,7 +4,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -18,7 +17,6 @@ use super::failure::Next;
 use super::http::Http;
 use super::letter::{Letter, test_alert};
 use super::outbox::{Kept, Outbox};
-use super::texts::Style;
 
 /// What became of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,11 +66,12 @@ pub fn test(
     })
 }
 
-/// Sends what is kept, the oldest first, and removes what arrived. A channel that doesn't answer
-/// is tried once. The second list says what stays and wasn't tried, each as one sentence.
+/// Sends what is kept and nobody has on its way, the oldest first, and removes what arrived. A
+/// channel that doesn't answer is tried once. The second list says what stays and wasn't tried,
+/// each as one sentence.
 ///
 /// # Errors
-/// The outbox can't be read, or somebody else is sending it.
+/// The outbox can't be used.
 pub fn flush(
     mut channels: Channels,
     outbox: &Outbox,
@@ -82,60 +81,62 @@ pub fn flush(
     if kept.is_empty() {
         return Ok((Vec::new(), problems));
     }
-    let Some(lock) = outbox.lock()? else {
-        return Err(io::Error::new(
-            io::ErrorKind::ResourceBusy,
-            "another 'gpuwatch alert flush' is at work",
-        ));
-    };
     let means = std::mem::take(&mut channels.means);
+    let mut strangers: BTreeMap<String, u32> = BTreeMap::new();
+    for (_, kept) in kept {
+        if !means.contains_key(&kept.channel) && !outbox.is_on_its_way(&kept) {
+            *strangers.entry(kept.channel).or_default() += 1;
+        }
+    }
+    problems.extend(strangers.into_iter().map(|(channel, n)| {
+        format!("{n} kept for '{channel}', which is no channel of the settings: name it there, or remove the files")
+    }));
+    let sender = outbox.sender()?;
+    let kept = sender.adopt(|kept| means.contains_key(&kept.channel))?;
     let style = channels.style.clone();
     let tries = in_runtime(async {
         let http = Http::default();
         let mut tries = Vec::new();
         let mut silent = BTreeSet::new();
-        let mut strangers: BTreeMap<String, u32> = BTreeMap::new();
-        for (path, entry) in kept {
-            let Some(means) = means.get(&entry.channel) else {
-                *strangers.entry(entry.channel).or_default() += 1;
+        for mut kept in kept {
+            let Some(means) = means.get(&kept.channel) else {
                 continue;
             };
-            if silent.contains(&entry.channel) {
+            if silent.contains(&kept.channel) {
                 continue;
             }
-            let (one, answers) = send_kept(means, (path, entry), &style, &http, programs).await;
+            kept.letter.style = style.clone();
+            let (one, answers) = send_kept(means, &kept, outbox, &http, programs).await;
             if !answers {
                 silent.insert(one.channel.clone());
             }
             tries.push(one);
         }
-        problems.extend(strangers.into_iter().map(|(channel, n)| {
-            format!("{n} kept for '{channel}', which is no channel of the settings: name it there, or remove the files")
-        }));
         tries
     })?;
-    drop(lock);
+    // What stays is free again.
+    drop(sender);
     Ok((tries, problems))
 }
 
 /// Sends one kept alert; whether the channel answers at all.
 async fn send_kept(
     means: &Means,
-    (path, mut entry): (PathBuf, Kept),
-    style: &Style,
+    kept: &Kept,
+    outbox: &Outbox,
     http: &Http,
     programs: &Arc<dyn Programs>,
 ) -> (Tried, bool) {
-    entry.letter.style = style.clone();
-    let sent = means.send(http, programs, &entry.letter).await;
+    let sent = means.send(http, programs, &kept.letter).await;
     let answers = !matches!(&sent, Err(failure) if matches!(failure.next, Next::Later(_)));
     let result = match sent {
         Ok(()) if means.is_dry() => Ok(()),
-        Ok(()) => std::fs::remove_file(&path)
-            .map_err(|e| format!("it was sent, and {} can't be removed: {e}", path.display())),
+        Ok(()) => outbox
+            .forget(kept)
+            .map_err(|e| format!("it was sent, and what was kept can't be removed: {e}")),
         Err(failure) => Err(failure.why),
     };
-    (tried(&entry.channel, means, &entry.letter, result), answers)
+    (tried(&kept.channel, means, &kept.letter, result), answers)
 }
 
 fn tried(name: &str, means: &Means, letter: &Letter, result: Result<(), String>) -> Tried {

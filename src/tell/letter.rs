@@ -29,9 +29,8 @@ pub struct Letter {
 impl Letter {
     /// With a new id.
     pub fn new(alert: Alert, run: RunFacts, style: impl Into<Style>) -> Self {
-        let random = (0..24).filter_map(|_| fastrand::choice(ALPHABET));
         Self {
-            id: format!("msg_{}", random.map(|b| char::from(*b)).collect::<String>()),
+            id: format!("msg_{}", token(24)),
             alert,
             run,
             style: style.into(),
@@ -97,6 +96,12 @@ impl Letter {
     pub fn text(&self, budget: Budget) -> String {
         cut(&format!("{}\n{}", self.title(), self.body()), budget)
     }
+}
+
+/// So many random letters and digits.
+pub fn token(length: usize) -> String {
+    let random = (0..length).filter_map(|_| fastrand::choice(ALPHABET));
+    random.map(|b| char::from(*b)).collect()
 }
 
 /// What `gpuwatch alert test` sends.

@@ -13,7 +13,8 @@
 //! 2. After the start: [`Teller::start`] with the run's facts and the [`Edges`]: the run's clock,
 //!    where events go (`desk.event(clock.now(), event)`), who runs programs
 //!    ([`act::Commands`](crate::act::Commands) with the list of processes that are no part of
-//!    the job), and [`Outbox::at_home`]. Without a channel no thread is started.
+//!    the job), and [`Outbox::at_home`], where alerts are kept until they arrive. Without a
+//!    channel no thread is started.
 //! 3. While it runs, from any thread by [`Teller::inlet`], never waiting: `Happening::Started`;
 //!    `Happening::Progress` at every sample; [`Happening::of_event`] for every word of the judge,
 //!    `awaits_evidence` where `act` was asked for stacks; `Happening::Evidence` when it answers;
@@ -38,12 +39,16 @@ mod firing;
 mod folder;
 mod heartbeat;
 mod http;
+mod keeper;
+mod kept;
 mod letter;
 mod markup;
 mod ntfy;
 mod outbox;
 mod payload;
+mod place;
 pub mod policy;
+mod post;
 mod preview;
 mod ranks;
 #[cfg(test)]

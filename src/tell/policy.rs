@@ -36,7 +36,7 @@ const FREE_RAISES: u32 = 3;
 const PAUSE_S: (f64, f64) = (60.0, 3600.0);
 
 /// A finding that holds.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Open {
     finding: Finding,
     run: Option<Arc<RunFacts>>,
@@ -79,7 +79,7 @@ impl Open {
 }
 
 /// How a finding behaved in this run.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Habit {
     raises: u32,
     /// How often a raise was told.
@@ -98,7 +98,7 @@ impl Habit {
 }
 
 /// Decides.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Policy {
     routes: Routes,
     repeat: Repeat,
@@ -181,6 +181,16 @@ impl Policy {
         });
         let due = open.chain([self.gate.due_s()]).flatten();
         due.min_by(f64::total_cmp)
+    }
+
+    /// What waits, as it would be sent if nobody could wait any longer.
+    pub fn waiting(&self, at: &Stamp) -> Vec<Send> {
+        let mut open = self.open.values();
+        let waits = |open: &Open| !self.ignorant(open).is_empty();
+        if self.over || (self.gate.due_s().is_none() && !open.any(waits)) {
+            return Vec::new();
+        }
+        self.clone().left(at)
     }
 
     /// What channels were told that holds.

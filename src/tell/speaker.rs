@@ -106,6 +106,11 @@ impl Speaker {
         sends
     }
 
+    /// What would be sent if this were the end.
+    pub fn waiting(&self, at: &Stamp) -> Vec<Send> {
+        self.policy.waiting(at)
+    }
+
     /// With the book in our hands; whether we were the last to hold it.
     fn decide(
         &mut self,

@@ -19,17 +19,17 @@ use crate::model::{AlertState, Event, Programs, Seat, Stamp};
 use super::alert::RunFacts;
 use super::channel::Channels;
 use super::http::Http;
-use super::letter::Letter;
+use super::keeper::Keeper;
 use super::outbox::Outbox;
-use super::policy::{Happening, Policy, Pulse, Send as Outgoing};
+use super::policy::{Happening, Policy, Pulse};
+use super::post::Post;
 use super::preview::Previews;
 use super::speaker::Speaker;
-use super::worker::{Fate, Shared, Worker};
+use super::texts::Style;
+use super::worker::{Fate, Shared};
 
 /// Happenings that may wait for the policy.
 const INBOX: usize = 1024;
-/// Alerts that may wait for a channel.
-const QUEUE: usize = 64;
 /// Of the time for the end, what is left for keeping what was not sent.
 const RESERVE: Duration = Duration::from_millis(500);
 
@@ -55,7 +55,7 @@ pub struct Told {
     pub sent: u32,
     /// Given up.
     pub failed: u32,
-    /// Kept for `gpuwatch alert flush`.
+    /// Kept for the next run, or `gpuwatch alert flush`.
     pub kept: u32,
     /// The first that did not arrive: `team: no answer`.
     pub first_why: Option<String>,
@@ -84,7 +84,7 @@ impl Told {
             (0, _) => None,
             (lost, 0) => Some(format!("{lost} {noun} not sent ({why})")),
             (lost, _) => Some(format!(
-                "{lost} {noun} not sent ({why}): 'gpuwatch alert flush' sends what is kept"
+                "{lost} {noun} not sent ({why}): the next run, or 'gpuwatch alert flush', sends what is kept"
             )),
         }
     }
@@ -216,9 +216,6 @@ struct Desk {
     told: Arc<Mutex<Told>>,
 }
 
-/// The channels at work.
-type Queues = Vec<(Rc<Worker>, mpsc::Sender<Letter>)>;
-
 impl Desk {
     fn work(self, channels: Channels, edges: Edges) {
         let made = tokio::runtime::Builder::new_current_thread()
@@ -241,48 +238,31 @@ impl Desk {
         let mut speaker = Speaker::new(policy, edges.seat, &self.run.id, &(edges.clock)()).await;
         let style = channels.style.clone();
         let report: Rc<dyn Fn(Event)> = Rc::new(edges.report);
-        let shared = self.shared(&report, edges.programs, edges.outbox);
+        let keeper = Keeper::new(edges.outbox);
+        let shared = self.shared(&report, edges.programs, (keeper, style));
         let mut pulse = Pulse::default();
-        let mut queues: Queues = Vec::new();
-        let mut workers = Vec::new();
-        for (name, means) in channels.means {
-            let worker = Rc::new(Worker {
-                name,
-                means,
-                shared: Rc::clone(&shared),
-            });
-            let (queue, inbox) = mpsc::channel(QUEUE);
-            workers.push(tokio::task::spawn_local(Rc::clone(&worker).run(inbox)));
-            queues.push((worker, queue));
-        }
+        let mut post = Post::open(channels, &shared);
         while let Some(word) = self.next(&speaker, &edges.clock).await {
             match word {
                 Word::Happened(happening) => {
                     let at = (edges.clock)();
                     if let Some(alert) = pulse.hear(&at, &happening) {
-                        let letter = Letter::new(alert, self.run.clone(), style.clone());
-                        let beating = queues.iter().filter(|(w, _)| w.means.is_fleeting());
-                        // A full queue has heard enough.
-                        beating.for_each(|(_, queue)| drop(queue.try_send(letter.clone())));
+                        post.beat(alert, &self.run);
                     }
-                    for outgoing in speaker.handle(&at, happening).await {
-                        let run = outgoing.run.as_deref().unwrap_or(&self.run).clone();
-                        let letter = Letter::new(outgoing.alert.clone(), run, style.clone());
-                        hand_out(&outgoing, &letter, &queues);
-                    }
+                    let sends = speaker.handle(&at, happening).await;
+                    post.put(&sends, &speaker.waiting(&at), &self.run).await;
                 }
                 Word::Facts(run) => self.run = *run,
             }
         }
-        drop(queues);
-        for worker in workers {
-            // One that panicked has nothing to say.
-            let _ = worker.await;
-        }
-        let n = self.lost.load(Ordering::Relaxed);
-        if n > 0 {
+        post.close().await;
+        let lost = [
+            ("alerts", self.lost.load(Ordering::Relaxed)),
+            ("kept alerts", shared.keeper.lost()),
+        ];
+        for (what, n) in lost.into_iter().filter(|(_, n)| *n > 0) {
             report(Event::Dropped {
-                what: "alerts".to_owned(),
+                what: what.to_owned(),
                 n,
             });
         }
@@ -307,19 +287,28 @@ impl Desk {
         &self,
         report: &Rc<dyn Fn(Event)>,
         programs: Arc<dyn Programs>,
-        outbox: Option<Outbox>,
+        (keeper, style): (Keeper, Style),
     ) -> Rc<Shared> {
         let (report, told) = (Rc::clone(report), Arc::clone(&self.told));
+        let ours = self.run.id.clone();
         Rc::new(Shared {
             http: Http::default(),
             programs,
-            outbox,
+            keeper,
+            style,
             end: self.end.clone(),
             report: Box::new(move |fate| {
-                count(&told, &fate);
+                // Where many jobs are watched there is no run of our own.
+                let is_ours = fate.was.is_none() || fate.of == ours || ours.is_empty();
+                let about = if is_ours {
+                    count(&told, &fate);
+                    fate.about
+                } else {
+                    format!("{} of {}", fate.about, fate.of)
+                };
                 report(Event::Alert {
                     channel: fate.channel,
-                    about: fate.about,
+                    about,
                     state: fate.state,
                     why: fate.why,
                 });
@@ -328,21 +317,11 @@ impl Desk {
     }
 }
 
-/// Puts a letter into the queues of its channels; one whose queue is full has its alert kept.
-fn hand_out(outgoing: &Outgoing, letter: &Letter, queues: &Queues) {
-    for (worker, queue) in queues {
-        if !outgoing.to.contains(&worker.name) {
-            continue;
-        }
-        if let Err(error) = queue.try_send(letter.clone()) {
-            let why = "too many alerts wait for this channel";
-            worker.settle(error.into_inner(), Err(super::failure::Failure::later(why)));
-        }
-    }
-}
-
 fn count(told: &Mutex<Told>, fate: &Fate) {
     let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+    if fate.was == Some(AlertState::Kept) {
+        told.kept = told.kept.saturating_sub(1);
+    }
     match fate.state {
         AlertState::Sent => told.sent += 1,
         AlertState::Failed => told.failed += 1,

@@ -57,6 +57,7 @@ impl Request {
 struct State {
     requests: Mutex<Vec<Request>>,
     arrived: Condvar,
+    instead: Mutex<Option<Answer>>,
 }
 
 /// The server. It answers with its script's entries in turn, and with the last one from then on.
@@ -82,6 +83,11 @@ impl Server {
 
     pub fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    /// From now on it gives this answer and no other.
+    pub fn answer(&self, answer: Answer) {
+        *self.state.instead.lock().unwrap() = Some(answer);
     }
 
     pub fn requests(&self) -> Vec<Request> {
@@ -119,7 +125,8 @@ fn serve(stream: &TcpStream, state: &State, script: &[Answer]) {
             requests.push(request);
             state.arrived.notify_all();
             let at = (requests.len() - 1).min(script.len() - 1);
-            script[at].clone()
+            let instead = state.instead.lock().unwrap().clone();
+            instead.unwrap_or_else(|| script[at].clone())
         };
         // Whoever hangs up first has heard enough.
         if give(stream, &answer).is_err() {

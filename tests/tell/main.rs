@@ -18,6 +18,7 @@ mod command;
 mod desktop;
 mod end;
 mod harness;
+mod left_over;
 mod mail;
 mod redirects;
 mod retries;

@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use crate::model::Severity;
+
 use super::super::alert::{Alert, Brief, RunFacts, State};
 use super::{Key, Send};
 
@@ -19,13 +21,17 @@ const LONG_WINDOW_S: f64 = 600.0;
 const HOUR_S: f64 = 3600.0;
 /// Gathered alerts that are named one by one; the rest is a count.
 const NAMED: usize = 20;
+/// Gathered alerts that are held at the most: beyond, the least important are counted alone.
+const HELD: usize = 200;
 
 /// Lets alerts pass, or holds them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Gate {
     /// When alerts passed, within the last hour.
     passed: VecDeque<f64>,
     held: Vec<Send>,
+    /// How many more there were, by channel.
+    counted: BTreeMap<String, u32>,
     due_s: Option<f64>,
 }
 
@@ -44,7 +50,7 @@ impl Gate {
                 out.push(send);
                 continue;
             }
-            self.held.push(send);
+            self.hold(send);
             let window = if self.passed.len() >= HOURLY {
                 LONG_WINDOW_S
             } else {
@@ -87,25 +93,49 @@ impl Gate {
         self.release()
     }
 
+    fn hold(&mut self, send: Send) {
+        self.held.push(send);
+        if self.held.len() <= HELD {
+            return;
+        }
+        // Of equals the newest: the first one tells how it began.
+        let least = self
+            .held
+            .iter()
+            .enumerate()
+            .min_by_key(|(i, s)| (rank(s), Reverse(*i)));
+        if let Some(at) = least.map(|(at, _)| at) {
+            for channel in self.held.remove(at).to {
+                *self.counted.entry(channel).or_default() += 1;
+            }
+        }
+    }
+
     /// What is held: one alert for each channel.
     fn release(&mut self) -> Vec<Send> {
         self.due_s = None;
         let held = std::mem::take(&mut self.held);
+        let counted = std::mem::take(&mut self.counted);
         let mut of_channel: BTreeMap<&String, Vec<usize>> = BTreeMap::new();
         for (i, send) in held.iter().enumerate() {
             for channel in &send.to {
                 of_channel.entry(channel).or_default().push(i);
             }
         }
-        let mut groups: BTreeMap<Vec<usize>, Vec<String>> = BTreeMap::new();
+        let mut groups: BTreeMap<(Vec<usize>, u32), Vec<String>> = BTreeMap::new();
         for (channel, alerts) in of_channel {
-            groups.entry(alerts).or_default().push(channel.clone());
+            let more = counted.get(channel).copied().unwrap_or_default();
+            groups
+                .entry((alerts, more))
+                .or_default()
+                .push(channel.clone());
         }
         groups
             .into_iter()
-            .filter_map(|(indices, to)| {
+            .filter_map(|((indices, more), to)| {
                 let sends = indices.iter().filter_map(|i| held.get(*i));
-                let (alert, run) = together(sends.collect())?;
+                let (mut alert, run) = together(sends.collect())?;
+                alert.more += more;
                 Some(Send { to, alert, run })
             })
             .collect()
@@ -114,7 +144,7 @@ impl Gate {
 
 /// The most serious one (what holds before what is over, then the first), naming the others.
 fn together(mut sends: Vec<&Send>) -> Option<(Alert, Option<Arc<RunFacts>>)> {
-    sends.sort_by_key(|s| (s.alert.state == State::Cleared, Reverse(s.alert.severity)));
+    sends.sort_by_key(|send| Reverse(rank(send)));
     let (first, others) = sends.split_first()?;
     let mut alert = first.alert.clone();
     alert.more = others.len() as u32;
@@ -128,6 +158,11 @@ fn together(mut sends: Vec<&Send>) -> Option<(Alert, Option<Arc<RunFacts>>)> {
         })
         .collect();
     Some((alert, first.run.clone()))
+}
+
+/// How much it matters: what is over less than what holds.
+fn rank(send: &Send) -> (bool, Severity) {
+    (send.alert.state != State::Cleared, send.alert.severity)
 }
 
 /// Of several jobs' findings, whose it is.
