@@ -219,7 +219,7 @@ impl Judge {
             alarms: self.book.alarms(),
             open: &open,
             moved_s: self.signals.moved_s(),
-            first_gone: self.processes.first_gone.as_ref(),
+            first_gone: self.processes.first_gone(),
             held: self.memory.held(),
         };
         verdict::verdict(outcome, exit, &known)

@@ -54,8 +54,9 @@ pub struct Processes {
     pub main_ended_s: Option<f64>,
     /// The last rank that ended.
     pub lost_rank: Option<Gone>,
-    /// The first one that ended while the main process lived.
-    pub first_gone: Option<Gone>,
+    /// The first one that ended while the main process lived, and whether it is told apart: several
+    /// that ended between two looks have no order.
+    first_gone: Option<(Gone, bool)>,
     /// A name that tells of a notebook was seen.
     pub interactive: bool,
     main_cores: u32,
@@ -142,6 +143,35 @@ impl Processes {
         self.live.values().any(|m| m.listens.is_some())
     }
 
+    /// The first rank that ended while the main process lived, where one did before all others.
+    pub fn first_gone(&self) -> Option<&Gone> {
+        let (gone, alone) = self.first_gone.as_ref()?;
+        alone.then_some(gone)
+    }
+
+    fn is_gone(&mut self, gone: Gone) {
+        match &mut self.first_gone {
+            Some((first, alone)) => {
+                *alone &= first.rank == gone.rank || first.at_s < gone.at_s;
+            }
+            None if self.main_ended_s.is_none() => self.first_gone = Some((gone.clone(), true)),
+            None => {}
+        }
+        self.lost_rank = Some(gone);
+    }
+
+    /// Who started the ranks has started one anew, and so all of them.
+    fn starts_again(&mut self, rank: Option<u32>) {
+        if self
+            .lost_rank
+            .as_ref()
+            .is_some_and(|gone| Some(gone.rank) == rank)
+        {
+            self.lost_rank = None;
+            self.first_gone = None;
+        }
+    }
+
     fn change(
         &mut self,
         at_s: f64,
@@ -162,10 +192,7 @@ impl Processes {
             let rank = rank.or_else(|| self.live.get(&pid).and_then(|m| m.rank));
             if let Some(rank) = rank {
                 let gone = Gone { at_s, pid, rank };
-                if self.main_ended_s.is_none() {
-                    self.first_gone.get_or_insert(gone.clone());
-                }
-                self.lost_rank = Some(gone);
+                self.is_gone(gone);
             }
         }
         if change == ProcessChange::Exited {
@@ -174,6 +201,9 @@ impl Processes {
         }
         if self.live.len() >= MOST && !self.live.contains_key(&pid) {
             return;
+        }
+        if change == ProcessChange::Started && rank.is_some() {
+            self.starts_again(rank);
         }
         let member = self.live.entry(pid).or_default();
         member.name = name.cloned().or_else(|| member.name.take());

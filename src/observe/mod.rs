@@ -16,6 +16,7 @@ mod mounts;
 pub mod parse;
 mod proc_fs;
 mod process;
+mod ranks;
 pub mod rates;
 mod reader;
 mod tail;

@@ -8,6 +8,7 @@ use crate::model::{Event, ProcessChange, Reading, Why};
 
 use super::parse::{self, Io, Stat, Statm};
 use super::proc_fs::{Kept, ProcFs, ProcessId, is_gone, not_understood, why};
+use super::ranks::Place;
 use super::rates::gained;
 
 /// What happened to a process of the job.
@@ -19,6 +20,8 @@ pub struct ProcessChangeFact {
     pub ppid: u32,
     /// Its short name, as last seen.
     pub name: String,
+    /// Its rank, as far as is known.
+    pub rank: Option<u32>,
     /// What.
     pub change: ProcessChange,
 }
@@ -29,7 +32,7 @@ impl From<ProcessChangeFact> for Event {
             pid: fact.id.pid,
             ppid: Some(fact.ppid),
             name: Some(fact.name),
-            rank: None,
+            rank: fact.rank,
             change: fact.change,
             on: None,
             code: None,
@@ -115,6 +118,8 @@ pub struct Process {
     pub memory: Reading<Memory>,
     /// Why the last look failed, where it failed while the process lives.
     pub unread: Option<Why>,
+    /// Which rank it is.
+    pub place: Place,
     now: Look,
     before: Option<Look>,
     /// What children that were reaped since the last tick had been seen to do: the kernel adds
@@ -144,6 +149,7 @@ impl Process {
             threads: stat.threads,
             memory: Reading::default(),
             unread: None,
+            place: Place::default(),
             now: Look {
                 cpu_ticks: stat.utime + stat.stime,
                 majflt: stat.majflt,
@@ -308,6 +314,7 @@ impl Process {
             id: self.id,
             ppid: self.ppid,
             name: self.name.clone(),
+            rank: self.place.rank(),
             change,
         }
     }

@@ -13,6 +13,7 @@ use super::mounts::WorkingPlace;
 use super::parse;
 use super::proc_fs::{Kept, ProcFs, ProcessId};
 use super::process::{Process, ProcessChangeFact, ProcessState};
+use super::ranks::RankOf;
 use super::rates;
 use super::totals::{Totals, Units};
 use super::walk::{Found, View, Walker};
@@ -80,6 +81,7 @@ pub struct JobTree {
     appeared: u32,
     changes: Vec<ProcessChangeFact>,
     keep_left: u64,
+    rank_of: Option<RankOf>,
 }
 
 impl JobTree {
@@ -110,7 +112,15 @@ impl JobTree {
             appeared: 0,
             changes: Vec::new(),
             keep_left: keep_at_most(),
+            rank_of: None,
         }
+    }
+
+    /// Tells the ranks of a job apart by this.
+    #[must_use]
+    pub fn tell_ranks(mut self, rank_of: RankOf) -> Self {
+        self.rank_of = Some(rank_of);
+        self
     }
 
     /// A process that already runs, and its descendants. One that is forked and orphaned
@@ -149,6 +159,7 @@ impl JobTree {
     pub fn tick(&mut self, elapsed_s: f64) -> JobTick {
         let now = self.ticks_since_boot();
         let vanished = self.refresh();
+        self.look_at_ranks();
         let found = self.look_for(elapsed_s, vanished);
         self.welcome(found);
         self.last_tick_at = now;
@@ -258,9 +269,10 @@ impl JobTree {
         for (stat, name) in found {
             let newborn = self.first_done && self.last_tick_at.is_some_and(|at| stat.start >= at);
             let keep = self.keep_left > 0;
-            let Some(process) = Process::found(&stat, &name, newborn, keep) else {
+            let Some(mut process) = Process::found(&stat, &name, newborn, keep) else {
                 continue;
             };
+            self.look_at_rank(&mut process);
             self.keep_left -= u64::from(keep);
             self.appeared += 1;
             self.changes.push(process.fact(ProcessChange::Started));
@@ -268,6 +280,31 @@ impl JobTree {
                 self.changes.push(process.fact(ProcessChange::Zombie));
             }
             self.known.insert(stat.pid, process);
+        }
+    }
+
+    /// Parents have the lower PIDs as a rule, and were found before their children.
+    fn look_at_ranks(&mut self) {
+        if self.rank_of.is_none() {
+            return;
+        }
+        let unsure = self.known.values().filter(|p| p.place.is_unsure());
+        for pid in unsure.map(|p| p.id.pid).collect::<Vec<_>>() {
+            if let Some(mut process) = self.known.remove(&pid) {
+                self.look_at_rank(&mut process);
+                self.known.insert(pid, process);
+            }
+        }
+    }
+
+    /// Of a process that waits in the kernel nothing more can be asked.
+    fn look_at_rank(&mut self, process: &mut Process) {
+        if let Some(rank_of) = self.rank_of
+            && process.state != ProcessState::Disk
+        {
+            let parent = self.known.get(&process.ppid).map(|p| p.place);
+            let pid = process.id.pid;
+            process.place.look(&mut self.fs, pid, rank_of, parent);
         }
     }
 

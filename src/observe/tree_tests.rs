@@ -397,3 +397,36 @@ fn a_change_becomes_an_event() {
     assert_eq!(json["name"], "p20");
     assert_eq!(json["change"], "started");
 }
+
+#[test]
+fn a_rank_is_known_by_its_number_when_it_ends() {
+    let rank_of = |environment: &[u8]| {
+        let value = environment.strip_prefix(b"RANK=")?.first()?;
+        Some(u32::from(value - b'0'))
+    };
+    let fake = house();
+    fake.process(23, 22).write();
+    fake.process(22, 20).children(&[23]).write();
+    fake.file("20/environ", "A=1\0");
+    fake.file("21/environ", "RANK=0\0");
+    fake.file("22/environ", "RANK=1\0");
+    fake.file("23/environ", "RANK=1\0");
+    let mut tree = tree(&fake).tell_ranks(rank_of);
+    let ranks = |tick: &JobTick| -> Vec<_> {
+        let facts = tick.changes.iter();
+        facts.map(|c| (c.id.pid, c.rank)).collect()
+    };
+    assert_eq!(
+        ranks(&tree.tick(0.0)),
+        [(20, None), (21, Some(0)), (22, Some(1)), (23, None)]
+    );
+    tree.tick(1.0);
+    fake.process(21, 20).state('Z').write();
+    fake.file("21/environ", "");
+    fake.remove(23);
+    fake.remove(22);
+    assert_eq!(
+        ranks(&tree.tick(1.0)),
+        [(21, Some(0)), (23, None), (22, Some(1))]
+    );
+}

@@ -1,12 +1,14 @@
-//! A process of the job: how it is called before people, and how it alone is signalled.
+//! A process of the job: how it is called before people, which rank it is, and how it alone is
+//! signalled.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 
 use crate::model::ProcessId;
-use crate::observe::{self, ProcFs, ProcessState};
-use crate::plan::argv;
+use crate::observe::{self, JobTree, ProcFs, ProcessState};
+use crate::plan::{argv, job_ids};
 use crate::sys::signals;
 
 /// So much of a command is shown.
@@ -34,6 +36,28 @@ pub fn command_of(left: &observe::Leftover) -> String {
     text.chars().take(SHOWN - 3).chain("...".chars()).collect()
 }
 
+/// The job of this supervisor. Where that is itself one of several ranks, what it started has a
+/// rank's environment and is none.
+pub fn tree(fs: ProcFs, supervisor: u32, main: Option<ProcessId>) -> JobTree {
+    let tree = JobTree::new(fs, supervisor, BTreeSet::new(), main);
+    let ours = job_ids(&|name| std::env::var(name).ok());
+    if ours.rank.is_some() {
+        tree
+    } else {
+        tree.tell_ranks(rank_of)
+    }
+}
+
+/// The rank that an environment (`/proc/PID/environ`) is of.
+fn rank_of(environment: &[u8]) -> Option<u32> {
+    let set = |name: &str| {
+        let mut all = environment.split(|byte| *byte == 0);
+        let value = all.find_map(|v| v.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
+        Some(String::from_utf8_lossy(value).into_owned())
+    };
+    job_ids(&set).rank
+}
+
 /// Sends this process, and nobody who has its PID by now, a signal; false where it is gone.
 pub fn signal_exactly(who: ProcessId, signal: i32) -> io::Result<bool> {
     let mut fs = ProcFs::default();
@@ -47,4 +71,17 @@ pub fn continue_if_stopped(who: ProcessId) -> bool {
         .stat(who.pid)
         .is_ok_and(|(stat, _)| stat.start == who.start && stat.state == b'T');
     stopped && signal_exactly(who, libc::SIGCONT).is_ok_and(|sent| sent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_environment_tells_its_rank_in_any_launchers_words() {
+        assert_eq!(rank_of(b""), None);
+        assert_eq!(rank_of(b"RANKS=3\0HOME=/\0"), None);
+        assert_eq!(rank_of(b"HOME=/\0RANK=3\0WORLD_SIZE=8\0"), Some(3));
+        assert_eq!(rank_of(b"OMPI_COMM_WORLD_RANK=1\0"), Some(1));
+    }
 }

@@ -25,7 +25,7 @@ use super::beside::Beside;
 use super::clock::{Drift, RunClock};
 use super::desk::{Desk, Entry};
 use super::frameworks::Frameworks;
-use super::job_process::command_of;
+use super::job_process::{self, command_of};
 use super::ledger::{self, Ledger};
 use super::placement::Watch;
 use super::progress::Progress;
@@ -110,7 +110,7 @@ impl Sampler {
     pub fn new(setup: Setup) -> Self {
         let mut fs = ProcFs::default();
         let main = fs.identity(setup.child).ok();
-        let tree = JobTree::new(fs, setup.supervisor, BTreeSet::new(), main);
+        let tree = job_process::tree(fs, setup.supervisor, main);
         let host = HostReader::new(ProcFs::default(), cgroup_root(), None);
         Self {
             tree,

@@ -192,11 +192,26 @@ impl Run {
 
     /// A change of a process.
     pub fn process(&mut self, pid: u32, change: ProcessChange, on: Option<&str>) -> &mut Self {
+        self.process_of(None, pid, change, on)
+    }
+
+    /// A change of a process that is this rank.
+    pub fn rank(&mut self, rank: u32, change: ProcessChange) -> &mut Self {
+        self.process_of(Some(rank), 100 + rank, change, None)
+    }
+
+    fn process_of(
+        &mut self,
+        rank: Option<u32>,
+        pid: u32,
+        change: ProcessChange,
+        on: Option<&str>,
+    ) -> &mut Self {
         self.event(Event::Process {
             pid,
             ppid: Some(1),
             name: Some("python".to_owned()),
-            rank: None,
+            rank,
             change,
             on: on.map(str::to_owned),
             code: None,
