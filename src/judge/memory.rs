@@ -87,8 +87,12 @@ impl Memory {
     }
 
     fn host(&mut self, at: f64, v: &View<'_>, book: &mut Book) {
-        let cause = self.rss_mib.zip(self.limit_mib);
-        let of_job = cause.is_none_or(|(rss, limit)| rss > 0.5 * limit);
+        let held = self.rss_mib.zip(self.limit_mib);
+        // A group of processes with a limit of its own is the job's. What was held may be a look
+        // old, and the killed one's share of it new.
+        let machine = v.facts.host_mem_mib.unwrap_or_default();
+        let own_limit = self.limit_mib.is_some_and(|limit| limit < 0.999 * machine);
+        let of_job = own_limit || held.is_none_or(|(rss, limit)| rss > 0.5 * limit);
         let advice = if of_job {
             "The kernel killed a process for its memory: fewer DataLoader workers, a smaller cache or prefetch, or a higher memory limit."
         } else {

@@ -49,6 +49,10 @@ pub struct Stalled {
     held: Option<Held>,
     /// Own seconds of waiting for storage without a byte.
     storage_s: f64,
+    /// Samples since the job was last active, and those at which a process ran: who polls now and
+    /// then is seen at it now and then.
+    quiet: u32,
+    ran: u32,
 }
 
 impl Stalled {
@@ -78,6 +82,12 @@ impl Stalled {
         } else {
             0.0
         };
+        if v.s.active {
+            (self.quiet, self.ran) = (0, 0);
+        } else if let Some((run, disk)) = sample.job.n_run.get().zip(sample.job.n_disk.get()) {
+            self.quiet = self.quiet.saturating_add(1);
+            self.ran = self.ran.saturating_add(u32::from(run + disk > 0));
+        }
         if let Some(held) = self.held {
             self.held = go_on(held, v, book);
         } else if !asks && self.is_due(v, book) && !v.may_be_silent() {
@@ -115,7 +125,7 @@ impl Stalled {
 
     fn raise(&mut self, sample: &Sample, v: &View<'_>, book: &mut Book) {
         let s = v.s;
-        let cause = self.cause(sample, v);
+        let cause = self.cause(v);
         let since = later(s.progressed, s.acted).elapsed_s;
         let claim = Claim::new(STALLED, Severity::Critical, since)
             .cause(cause)
@@ -131,8 +141,7 @@ impl Stalled {
         });
     }
 
-    fn cause(&self, sample: &Sample, v: &View<'_>) -> &'static str {
-        let job = &sample.job;
+    fn cause(&self, v: &View<'_>) -> &'static str {
         if lost_rank(v) {
             return "lost-rank";
         }
@@ -146,10 +155,10 @@ impl Stalled {
         if self.storage_s >= STORAGE_S.min(self.after.unwrap_or(STORAGE_S)) {
             return "storage";
         }
-        let runs = job.n_run.get().zip(job.n_disk.get());
-        let asleep = match runs {
-            Some((run, disk)) => run == 0 && disk == 0,
-            None => v.p.waits_on("futex") || v.p.waits_on("pipe") || v.p.waits_on("poll"),
+        let asleep = if self.quiet > 0 {
+            self.ran <= self.quiet / 2
+        } else {
+            v.p.waits_on("futex") || v.p.waits_on("pipe") || v.p.waits_on("poll")
         };
         if asleep && v.s.cores.is_none_or(|c| c < 0.3) {
             return "asleep";

@@ -21,6 +21,10 @@ use super::tracebacks::Traceback;
 /// What a program goes on from for so long, with progress, has not ended it where something
 /// else is known to have, seconds.
 const WENT_ON_S: f64 = 10.0;
+/// The kernel's count of the processes that it killed is looked at so much later at the most, and
+/// so much before the program notices that one is missing, seconds.
+const COUNTED_S: f64 = 5.0;
+const NOTICED_S: f64 = 10.0;
 /// A crash so soon after an exception is one of tearing down, seconds.
 const TEARING_DOWN_S: f64 = 30.0;
 
@@ -132,7 +136,15 @@ impl Known<'_> {
 
     /// Whether a line may be what the run failed of.
     fn counts(&self, line: &Told) -> bool {
-        !self.went_on(line.at_s)
+        !self.went_on(line.at_s) && !self.is_explained(line)
+    }
+
+    /// Whether a worker was killed by whom the kernel counts.
+    fn is_explained(&self, line: &Told) -> bool {
+        let near = -NOTICED_S..=COUNTED_S;
+        let soon = |f: &Finding| f.name == "host-oom" && near.contains(&(f.since_s - line.at_s));
+        let of_worker = matches!(line.kind, Kind::LoaderOom | Kind::LoaderKilled);
+        of_worker && self.alarms.iter().any(soon)
     }
 
     /// Whether the program went on from what happened then.
@@ -145,7 +157,9 @@ impl Known<'_> {
     fn of_finding(&self, finding: &Finding) -> Cause {
         let line = self.story.first(|kind| match finding.name.as_str() {
             "oom" => kind.is_oom() || kind == Kind::HostMemory,
-            "host-oom" => kind == Kind::KernelOom,
+            "host-oom" => {
+                matches!(kind, Kind::KernelOom | Kind::LoaderOom | Kind::LoaderKilled)
+            }
             "nan" => kind == Kind::LossNan,
             _ => false,
         });

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::run::{Run, on_cpu, quiet, training};
+use crate::judge::JobFacts;
 use crate::model::FindingState::{Cleared, Raised};
 use crate::model::{
     Comparison, Condition, Event, Exit, GpuChange, JudgeSettings, Limit, Outcome, ProcessChange,
@@ -234,6 +235,18 @@ fn memory_that_ran_out_is_told_at_once() {
     run.steps(10, 1, &training());
     run.event(Event::Host { oom_kill: 1 });
     assert_eq!(run.alarms(), ["host-oom 10.5"]);
+    let advice = |run: &Run| run.first("host-oom").advice.clone().unwrap();
+    let mut full = training();
+    full.host.mem_limit_mib = Reading::Value(32_768.0);
+    for (machine, others) in [(32_768.0, true), (262_144.0, false)] {
+        let mut run = Run::new();
+        run.facts(JobFacts {
+            host_mem_mib: Some(machine),
+            ..JobFacts::default()
+        });
+        run.go(10, &full).event(Event::Host { oom_kill: 1 });
+        assert_eq!(advice(&run).contains("other processes"), others);
+    }
 }
 
 #[test]

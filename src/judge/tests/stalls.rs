@@ -24,6 +24,41 @@ fn a_sleeping_loader_is_a_stall_after_two_minutes_and_clears() {
 }
 
 #[test]
+fn who_polls_now_and_then_is_asleep() {
+    let mut polls = quiet();
+    polls.job.n_run = Reading::Value(1);
+    let mut run = Run::new();
+    run.steps(600, 2, &training()).go(119, &quiet());
+    run.go(1, &polls);
+    assert_eq!(run.alarms(), ["stalled 720"]);
+    assert_eq!(run.first("stalled").cause.as_deref(), Some("asleep"));
+    let mut run = Run::new();
+    run.steps(600, 2, &training()).go(100, &polls);
+    run.go(30, &quiet());
+    assert_eq!(run.first("stalled").cause.as_deref(), Some("unknown"));
+}
+
+#[test]
+fn who_waits_for_a_rank_that_ended_is_told_after_a_minute() {
+    use ProcessChange::{Exited, Started};
+    let mut run = Run::new();
+    run.rank(0, Started).rank(1, Started);
+    run.steps(600, 2, &training()).rank(1, Exited);
+    run.go(100, &quiet());
+    assert_eq!(run.alarms(), ["stalled 661"]);
+    let found = run.first("stalled");
+    assert_eq!(found.cause.as_deref(), Some("lost-rank"));
+    assert_eq!(found.evidence["lost_rank"], 1);
+    // All are started anew.
+    let mut run = Run::new();
+    run.rank(0, Started).rank(1, Started);
+    run.steps(600, 2, &training()).rank(1, Exited);
+    run.rank(0, Exited).rank(0, Started).rank(1, Started);
+    run.go(100, &quiet());
+    assert_eq!(run.alarms(), NONE);
+}
+
+#[test]
 fn a_spin_is_a_stall_after_a_minute() {
     let mut run = Run::new();
     run.steps(600, 2, &training());

@@ -106,6 +106,43 @@ fn an_exception_comes_before_the_crash_that_it_ends_in() {
 }
 
 #[test]
+fn a_worker_that_the_kernel_killed_died_of_its_memory() {
+    let line = "RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed.";
+    let mut run = Run::new();
+    run.steps(5, 1, &training()).line(line);
+    assert_eq!(cause(&failed(&run, 1)).0, "loader-killed");
+    // The count is looked at a moment later.
+    run.go(1, &quiet()).event(Event::Host { oom_kill: 1 });
+    assert_eq!(cause(&failed(&run, 1)), ("host-oom", line));
+    // This one died of its own, and the kernel's next victim is another.
+    let mut run = Run::new();
+    run.steps(5, 1, &training()).line(line);
+    run.go(8, &quiet()).event(Event::Host { oom_kill: 1 });
+    assert_eq!(cause(&failed(&run, 1)).0, "loader-killed");
+}
+
+#[test]
+fn ranks_that_ended_between_two_looks_have_no_order() {
+    use ProcessChange::{Exited, Started};
+    let lost = "[rank2]: RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer";
+    let ranks = || {
+        let mut run = Run::new();
+        for rank in 0..4 {
+            run.rank(rank, Started);
+        }
+        run.steps(5, 1, &training());
+        run
+    };
+    let mut run = ranks();
+    run.rank(1, Exited).line(lost).go(1, &quiet());
+    run.rank(2, Exited);
+    assert_eq!(failed(&run, 1).rank, Some(1));
+    let mut run = ranks();
+    run.rank(0, Exited).rank(1, Exited).line(lost);
+    assert_eq!(failed(&run, 1).rank, None);
+}
+
+#[test]
 fn who_killed_it_is_said_as_far_as_it_is_known() {
     let mut run = Run::new();
     let mut full = training();
