@@ -42,12 +42,36 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(5);
 
 /// Waits until the condition holds.
-pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, condition: impl FnMut() -> bool) {
+    wait_longer(PATIENCE, what, condition);
+}
+
+/// The same for what takes minutes.
+pub fn wait_longer(patience: Duration, what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
-        assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");
+        assert!(start.elapsed() < patience, "waited in vain: {what}");
         std::thread::sleep(POLL);
     }
+}
+
+/// Runs all checks at once: those that wait for minutes and compute little. Each of them is known
+/// by its name, should it fail.
+pub fn all_at_once(checks: &[(&str, fn())]) {
+    std::thread::scope(|scope| {
+        let start = |(name, check): &(&str, fn())| {
+            let named = std::thread::Builder::new().name((*name).to_owned());
+            named.spawn_scoped(scope, *check).unwrap()
+        };
+        let started: Vec<_> = checks.iter().map(start).collect();
+        let ended = started.into_iter().map(std::thread::ScopedJoinHandle::join);
+        let failed: Vec<_> = ended
+            .zip(checks)
+            .filter(|(ended, _)| ended.is_err())
+            .map(|(_, (name, _))| *name)
+            .collect();
+        assert!(failed.is_empty(), "failed, see above: {failed:?}");
+    });
 }
 
 /// Runs one check for each case, as many at once as there are processors (at least four:
