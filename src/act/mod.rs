@@ -8,8 +8,8 @@
 //!
 //! - For `model::Action::Stacks` of a finding that was raised (by default `stalled` alone),
 //!   [`stacks::start`] with the job's processes; it answers within [`stacks::WITHIN`] from a thread of its own. The answer's
-//!   `text` goes to `RunDir::write_evidence(&answer.file_name, ..)`, `action{what: "stacks"}`
-//!   names the file, and `digest` goes to `tell` as the alert's evidence.
+//!   `files` go to `record::run_dir::write_evidence`, `action{what: "stacks"}` names the first, and `digest`
+//!   goes to `tell` as the alert's evidence.
 //! - For `model::Action::Command`, [`command::on_finding`] and then
 //!   [`command::Commands::run`](crate::model::Programs::run) on a thread of the caller's: it may
 //!   take [`command::WITHIN`].
@@ -17,10 +17,16 @@
 //!   are given, which the sampler and the reaper of orphans must leave out. The list that
 //!   `supervise` has already becomes one by `OwnProcesses::from`.
 
+mod bundle;
 pub mod command;
+mod descriptors;
+mod digest;
 mod proc_files;
 pub mod process;
 mod pyspy;
+mod recorder;
+mod seen;
+mod sockets;
 pub mod stacks;
 
 pub use command::Commands;

@@ -4,9 +4,27 @@
 //! (its arguments, its environment) are left alone while it waits for a device: reading them
 //! could wait with it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+/// Threads of one process that are looked at.
+const THREADS: usize = 1024;
+/// Lines of `status` that tell what becomes of a process.
+const OF_STATUS: [&str; 6] = [
+    "VmRSS",
+    "VmSwap",
+    "RssShmem",
+    "Cpus_allowed_list",
+    "voluntary_ctxt_switches",
+    "nonvoluntary_ctxt_switches",
+];
+/// Where PyTorch is told to write what it remembers of collectives, the newer name first.
+const DUMPS: [&[u8]; 2] = [
+    b"TORCH_FR_DUMP_TEMP_FILE",
+    b"TORCH_NCCL_DEBUG_INFO_TEMP_FILE",
+];
 
 /// A process of the job that is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +33,8 @@ pub struct Subject {
     pub pid: u32,
     /// When it started, in clock ticks since boot (field 22 of `stat`): a PID alone names nobody.
     pub start: u64,
+    /// Its rank, as far as is known.
+    pub rank: Option<u32>,
 }
 
 /// What it does.
@@ -32,6 +52,10 @@ pub struct Standing {
     pub stack: Option<String>,
     /// How many threads it has.
     pub threads: Option<u32>,
+    /// Where they wait, and how many in each place.
+    pub waits: BTreeMap<String, usize>,
+    /// What `status` says of its memory and of how often it gave way.
+    pub status: Vec<String>,
 }
 
 /// What it is, as far as finding its stack needs that.
@@ -41,6 +65,8 @@ pub struct Identity {
     pub python: bool,
     /// Folders in which its interpreter's tools may be.
     pub tools: Vec<PathBuf>,
+    /// How the files begin in which it records its collectives, where it was told.
+    pub dumps: Option<PathBuf>,
 }
 
 /// What it does now; `None` if it has ended.
@@ -69,7 +95,36 @@ pub fn standing(root: &Path, subject: Subject) -> Option<Standing> {
         syscall: line("syscall").and_then(|text| call(&text)),
         stack: line("stack"),
         threads: fields.get(17).and_then(|n| n.parse().ok()),
+        waits: waits(&folder),
+        status: status(&fs::read_to_string(folder.join("status")).unwrap_or_default()),
     })
+}
+
+/// Where threads wait: `futex_wait_queue`, or `running` where they are in no function.
+fn waits(folder: &Path) -> BTreeMap<String, usize> {
+    let mut waits = BTreeMap::new();
+    let tasks = fs::read_dir(folder.join("task")).into_iter().flatten();
+    for task in tasks.flatten().take(THREADS) {
+        let Ok(place) = fs::read_to_string(task.path().join("wchan")) else {
+            continue;
+        };
+        let place = match place.trim() {
+            "" | "0" => "no function of the kernel",
+            place => place,
+        };
+        *waits.entry(place.to_owned()).or_default() += 1;
+    }
+    waits
+}
+
+/// `VmRSS 1234 kB`, ...
+fn status(text: &str) -> Vec<String> {
+    let of_interest = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        let value = value.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+        OF_STATUS.contains(&name).then(|| format!("{name} {value}"))
+    };
+    text.lines().filter_map(of_interest).collect()
 }
 
 /// What it is. Of a process that waits for a device nothing can be asked.
@@ -78,19 +133,27 @@ pub fn identity(root: &Path, subject: Subject, standing: &Standing) -> Identity 
     if standing.state == 'D' {
         return Identity {
             python: standing.name.starts_with("python"),
-            tools: Vec::new(),
+            ..Identity::default()
         };
     }
     let exe = fs::read_link(folder.join("exe")).ok();
     let python = exe.as_deref().is_some_and(is_python) || maps_python(&folder);
+    if !python {
+        return Identity::default();
+    }
+    let environment = fs::read(folder.join("environ")).unwrap_or_default();
     Identity {
         python,
-        tools: if python {
-            tools(&folder, exe.as_deref())
-        } else {
-            Vec::new()
-        },
+        tools: tools(&folder, exe.as_deref(), &environment),
+        dumps: DUMPS.iter().find_map(|name| variable(&environment, name)),
     }
+}
+
+/// The path that a variable holds.
+fn variable(environment: &[u8], name: &[u8]) -> Option<PathBuf> {
+    let mut entries = environment.split(|b| *b == 0);
+    let value = entries.find_map(|entry| entry.strip_prefix(name)?.strip_prefix(b"="))?;
+    Some(PathBuf::from(std::ffi::OsStr::from_bytes(value)))
 }
 
 fn is_python(exe: &Path) -> bool {
@@ -106,7 +169,7 @@ fn maps_python(folder: &Path) -> bool {
 
 /// Where the interpreter was called (a virtual environment's is a link), then its environment's
 /// own words, then where it really is.
-fn tools(folder: &Path, exe: Option<&Path>) -> Vec<PathBuf> {
+fn tools(folder: &Path, exe: Option<&Path>, environment: &[u8]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let cmdline = fs::read(folder.join("cmdline")).unwrap_or_default();
     let program = cmdline.split(|b| *b == 0).next().unwrap_or_default();
@@ -114,12 +177,8 @@ fn tools(folder: &Path, exe: Option<&Path>) -> Vec<PathBuf> {
     if program.is_absolute() {
         found.extend(program.parent().map(Path::to_owned));
     }
-    let environment = fs::read(folder.join("environ")).unwrap_or_default();
-    for name in [&b"VIRTUAL_ENV="[..], b"CONDA_PREFIX="] {
-        let value = environment
-            .split(|b| *b == 0)
-            .find_map(|entry| entry.strip_prefix(name));
-        let home = value.map(|v| Path::new(std::ffi::OsStr::from_bytes(v)).join("bin"));
+    for name in [&b"VIRTUAL_ENV"[..], b"CONDA_PREFIX"] {
+        let home = variable(environment, name).map(|home| home.join("bin"));
         found.extend(home.filter(|home| home.is_absolute()));
     }
     found.extend(exe.and_then(Path::parent).map(Path::to_owned));
@@ -197,12 +256,28 @@ mod tests {
             format!("{} 0x1 0x2\n", libc::SYS_futex),
         )
         .unwrap();
-        let at = |start| standing(dir.path(), Subject { pid: 41, start });
+        let status = "Name:\tpy\nVmRSS:\t     12 kB\nvoluntary_ctxt_switches:\t3\n";
+        fs::write(folder.join("status"), status).unwrap();
+        fs::create_dir_all(folder.join("task/41")).unwrap();
+        fs::write(folder.join("task/41/wchan"), "do_poll").unwrap();
+        let rank = None;
+        let at = |start| {
+            standing(
+                dir.path(),
+                Subject {
+                    pid: 41,
+                    start,
+                    rank,
+                },
+            )
+        };
         let now = at(77).unwrap();
         assert_eq!(now.name, "py) t (x");
         assert_eq!((now.state, now.threads), ('S', Some(7)));
         assert_eq!(now.wchan.as_deref(), Some("futex_wait_queue"));
         assert_eq!(now.syscall.as_deref(), Some("futex"));
+        assert_eq!(now.waits, BTreeMap::from([("do_poll".to_owned(), 1)]));
+        assert_eq!(now.status, ["VmRSS 12 kB", "voluntary_ctxt_switches 3"]);
         assert_eq!(at(78), None);
     }
 
@@ -214,7 +289,11 @@ mod tests {
         fs::write(folder.join("cmdline"), "/venv/bin/python\0-u\0t.py\0").unwrap();
         fs::write(folder.join("environ"), "A=1\0CONDA_PREFIX=/conda\0").unwrap();
         std::os::unix::fs::symlink("/usr/bin/python3.11", folder.join("exe")).unwrap();
-        let subject = Subject { pid: 9, start: 1 };
+        let subject = Subject {
+            pid: 9,
+            start: 1,
+            rank: None,
+        };
         let found = identity(dir.path(), subject, &Standing::default());
         assert!(found.python);
         let tools: Vec<&str> = found.tools.iter().filter_map(|p| p.to_str()).collect();

@@ -3,6 +3,7 @@
 //! Owns finding the program, running it for one process without stopping that process, and
 //! reading what it prints. Must not know which processes matter.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -36,12 +37,42 @@ pub struct Frame {
     pub line: String,
 }
 
+/// Parts of functions in which a rank waits for others, as the frameworks call them, and of files
+/// that hold nothing else.
+const MEETING: [&str; 10] = [
+    "all_reduce",
+    "allreduce",
+    "all_gather",
+    "allgather",
+    "all_to_all",
+    "alltoall",
+    "reduce_scatter",
+    "broadcast",
+    "barrier",
+    "synchronize",
+];
+const OF_MEETING: [&str; 3] = ["/distributed_c10d.py", "/horovod/", "/mpi4py/"];
+
 impl Frame {
     /// `read_batch (train.py:12)`
     pub fn text(&self) -> String {
+        format!("{} ({}:{})", self.function, self.file_name(), self.line)
+    }
+
+    /// `read_batch (train.py)`
+    pub fn name(&self) -> String {
+        format!("{} ({})", self.function, self.file_name())
+    }
+
+    fn file_name(&self) -> Cow<'_, str> {
         let file = Path::new(&self.file).file_name();
-        let file = file.map_or_else(|| self.file.as_str().into(), OsStr::to_string_lossy);
-        format!("{} ({file}:{})", self.function, self.line)
+        file.map_or_else(|| self.file.as_str().into(), OsStr::to_string_lossy)
+    }
+
+    /// Whether a rank that sits here waits for others.
+    pub fn meets_others(&self) -> bool {
+        MEETING.iter().any(|part| self.function.contains(part))
+            || OF_MEETING.iter().any(|part| self.file.contains(part))
     }
 
     /// Whether it is neither of Python's own library nor of an installed package.

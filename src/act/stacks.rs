@@ -1,33 +1,34 @@
-//! Where the job stands still: stacks, wait channels and states, as a file and as a few lines.
+//! Where the job stands still: stacks, wait channels, what is open, as a bundle and as a few lines.
 //!
-//! Owns what is looked at, in which order and for how long, and both texts. It looks and changes
-//! nothing: no process is stopped or signalled.
+//! Owns what is looked at, in which order and for how long. It looks and changes nothing: no
+//! process is stopped or signalled. That goes for `faulthandler`, too: whether a signal that a
+//! program catches is its, or would end a job of Slurm's, can't be seen from outside.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::model::{OwnProcesses, Stamp};
 
+use super::bundle::text;
+use super::descriptors::Open;
+use super::digest::digest;
+use super::proc_files::Identity;
 pub use super::proc_files::Subject;
-use super::proc_files::{self, Identity, Standing};
-use super::pyspy::{self, Dump};
+use super::pyspy;
+use super::recorder;
+use super::seen::Seen;
 
 /// An answer is there after this long, and a little: an alarm waits at most 5 s for it.
 pub const WITHIN: Duration = Duration::from_secs(4);
-/// Processes whose stacks py-spy is asked for: each question costs up to a second of a core.
-const STACKS: usize = 8;
+/// Of that for what is open: stacks say more.
+const OPEN_WITHIN: Duration = Duration::from_secs(1);
 /// py-spys at a time: the job may need its cores.
 const AT_ONCE: usize = 2;
 /// Processes of which anything is said: a job has its loaders, seldom more.
-const PROCESSES: usize = 256;
-/// Lines of the digest.
-const DIGEST_LINES: usize = 5;
-/// Characters of one line of it.
-const DIGEST_WIDTH: usize = 160;
+pub const PROCESSES: usize = 256;
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -38,20 +39,29 @@ pub struct Request {
     pub about: String,
     /// The job's processes, the main one first, then those that hold GPU memory.
     pub subjects: Vec<Subject>,
+    /// What the GPUs do, a line each.
+    pub gpus: Vec<String>,
     /// The last lines that the job printed, cleaned of control characters.
     pub last_lines: Vec<String>,
+    /// How files begin in which collectives are recorded, in folders of ours.
+    pub dumps: Vec<PathBuf>,
+    /// Whether a file system of this type (`nfs4`) reaches over a network.
+    pub is_network: fn(&[u8]) -> bool,
     /// `/proc`; tests give another.
     pub proc_root: PathBuf,
 }
 
 impl Request {
-    /// About the job on this machine.
-    pub fn new(at: Stamp, about: &str, subjects: Vec<Subject>, last_lines: Vec<String>) -> Self {
+    /// About the processes of the job on this machine, and nothing else.
+    pub fn new(at: Stamp, about: &str, subjects: Vec<Subject>) -> Self {
         Self {
             at,
             about: about.to_owned(),
             subjects,
-            last_lines,
+            gpus: Vec::new(),
+            last_lines: Vec::new(),
+            dumps: Vec::new(),
+            is_network: |_| false,
             proc_root: "/proc".into(),
         }
     }
@@ -60,12 +70,11 @@ impl Request {
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
-    /// `stacks-612.txt`, for the run's `evidence` folder.
-    pub file_name: String,
-    /// The whole.
-    pub text: Vec<u8>,
-    /// At most five lines for an alert: the function in which each Python process sits, then
-    /// what the others wait for.
+    /// Names and contents, for the run's `evidence` folder: `stacks-612.txt` is the whole in
+    /// words, after it come copies of other files.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// At most five lines for an alert: the rank that differs, the function in which each
+    /// Python process sits, then what the others wait for.
     pub digest: Vec<String>,
 }
 
@@ -89,67 +98,39 @@ pub fn start(
 
 /// Collects within [`WITHIN`].
 pub fn collect(request: &Request, own: &OwnProcesses) -> Evidence {
-    let deadline = Instant::now() + WITHIN;
+    let begun = Instant::now();
     let mut seen: Vec<Seen> = request
         .subjects
         .iter()
         .take(PROCESSES)
         .filter_map(|subject| Seen::look(&request.proc_root, *subject))
         .collect();
+    let pids: Vec<u32> = seen.iter().map(|one| one.pid).collect();
+    let open = Open::look(&request.proc_root, &pids, begun + OPEN_WITHIN);
     let path = std::env::var_os("PATH");
     ask(
         &mut seen,
-        deadline,
+        begun + WITHIN,
         |identity| pyspy::find(&identity.tools, path.as_deref()),
         own,
     );
+    let theirs: BTreeSet<PathBuf> = seen
+        .iter()
+        .filter_map(|one| one.identity.dumps.clone())
+        .collect();
+    let dumps = recorder::look(&request.dumps, &theirs, SystemTime::now());
+    let stem = format!("stacks-{:.0}", request.at.elapsed_s);
+    let whole = text(request, &seen, &open, &dumps.lines).into_bytes();
+    let mut files = vec![(format!("{stem}.txt"), whole)];
+    let copies = dumps.copies.into_iter();
+    files.extend(copies.map(|(name, bytes)| (format!("{stem}-{name}"), bytes)));
     Evidence {
-        file_name: format!("stacks-{:.0}.txt", request.at.elapsed_s),
-        text: text(request, &seen).into_bytes(),
+        files,
         digest: digest(&seen),
     }
 }
 
-/// One process.
-struct Seen {
-    pid: u32,
-    standing: Standing,
-    identity: Identity,
-    /// Its Python stack, or why there is none; `None` where none was asked for.
-    dump: Option<Result<Dump, String>>,
-}
-
-impl Seen {
-    fn look(root: &Path, subject: Subject) -> Option<Self> {
-        let standing = proc_files::standing(root, subject)?;
-        Some(Self {
-            pid: subject.pid,
-            identity: proc_files::identity(root, subject, &standing),
-            standing,
-            dump: None,
-        })
-    }
-
-    /// `waits in futex_wait_queue`, `state D, waits in ...`
-    fn waits(&self) -> String {
-        let state = match self.standing.state {
-            'R' => "runs",
-            'D' => "waits for a device (D)",
-            'T' | 't' => "is stopped",
-            'Z' => "has ended (zombie)",
-            _ => "sleeps",
-        };
-        let place = [&self.standing.syscall, &self.standing.wchan];
-        let place: Vec<&str> = place.into_iter().flatten().map(String::as_str).collect();
-        if place.is_empty() {
-            state.to_owned()
-        } else {
-            format!("{state} in {}", place.join(", "))
-        }
-    }
-}
-
-/// Asks py-spy about the first Python processes, a few at a time.
+/// Asks py-spy about Python processes, a few at a time: ranks, then the main one, then others.
 fn ask(
     seen: &mut [Seen],
     deadline: Instant,
@@ -161,14 +142,12 @@ fn ask(
         if matches!(one.standing.state, 'Z' | 'D') {
             continue; // no memory, or none that can be read without waiting
         }
-        if questions.len() == STACKS {
-            break;
-        }
         match find(&one.identity) {
             Some(program) => questions.push((program, one)),
             None => one.dump = Some(Err(INSTALL.to_owned())),
         }
     }
+    questions.sort_by_key(|(_, one)| one.rank.is_none());
     let questions = Mutex::new(questions.into_iter());
     thread::scope(|scope| {
         for _ in 0..AT_ONCE {
@@ -194,116 +173,8 @@ fn ask(
 const INSTALL: &str =
     "no Python stack: install py-spy in the job's environment ('pip install py-spy')";
 
-fn text(request: &Request, seen: &[Seen]) -> String {
-    let mut out = format!(
-        "Where the job stood at {}, {:.1} s into the run ({}).\n",
-        request.at.time, request.at.elapsed_s, request.about
-    );
-    let mut line = |text: &str| {
-        out.push_str(&clean(text));
-        out.push('\n');
-    };
-    for one in seen {
-        let threads = one.standing.threads;
-        let threads = threads.map_or_else(String::new, |n| format!(", {n} threads"));
-        line("");
-        line(&format!(
-            "== {} {}{threads}: {}",
-            one.pid,
-            one.standing.name,
-            one.waits()
-        ));
-        match &one.dump {
-            Some(Ok(dump)) => dump.text.lines().for_each(&mut line),
-            Some(Err(why)) => line(why),
-            None => {}
-        }
-        if let Some(stack) = &one.standing.stack {
-            line("kernel stack:");
-            stack.lines().for_each(&mut line);
-        }
-    }
-    let left_out = request.subjects.len().saturating_sub(PROCESSES);
-    if left_out > 0 {
-        line(&format!("\n{left_out} more processes were not looked at"));
-    }
-    if !request.last_lines.is_empty() {
-        line("");
-        line("== the last lines of output");
-        request.last_lines.iter().for_each(|text| line(text));
-    }
-    out
-}
-
-/// Processes that stand at the same place share a line; Python's first.
-fn digest(seen: &[Seen]) -> Vec<String> {
-    let mut groups: Vec<(bool, String, Vec<u32>)> = Vec::new();
-    let mut place_of: BTreeMap<(bool, String), usize> = BTreeMap::new();
-    let mut missing = None;
-    for one in seen.iter().filter(|s| s.standing.state != 'Z') {
-        if let Some(Err(why)) = &one.dump {
-            missing.get_or_insert(why);
-        }
-        let stack = one.dump.as_ref().and_then(|dump| dump.as_ref().ok());
-        let words = match stack.and_then(sits) {
-            Some(place) => format!("{}: {place}", one.standing.name),
-            None => format!("{}: {}", one.standing.name, one.waits()),
-        };
-        let key = (stack.is_some(), words);
-        let place = *place_of.entry(key.clone()).or_insert_with(|| {
-            groups.push((key.0, key.1, Vec::new()));
-            groups.len() - 1
-        });
-        if let Some((_, _, pids)) = groups.get_mut(place) {
-            pids.push(one.pid);
-        }
-    }
-    groups.sort_by_key(|(has_stack, ..)| !has_stack);
-    let room = DIGEST_LINES - usize::from(missing.is_some());
-    let mut lines: Vec<String> = groups
-        .iter()
-        .map(|(_, words, pids)| shorten(&format!("{} {words}", who(pids))))
-        .collect();
-    if lines.len() > room {
-        let rest = lines.len() - (room - 1);
-        lines.truncate(room - 1);
-        lines.push(format!("and {rest} more places; see the run's evidence"));
-    }
-    lines.extend(missing.map(|why| shorten(why)));
-    lines
-}
-
-/// The innermost frame, and the user's own function that led there.
-fn sits(dump: &Dump) -> Option<String> {
-    let innermost = dump.main.first()?;
-    let own = dump.main.iter().find(|frame| frame.is_users_own());
-    Some(match own {
-        Some(own) if own != innermost => format!("{} in {}", own.text(), innermost.text()),
-        _ => innermost.text(),
-    })
-}
-
-/// `4242`, or `4 processes (4242, ...)`
-fn who(pids: &[u32]) -> String {
-    match pids {
-        [one] => one.to_string(),
-        [first, ..] => format!("{} processes ({first}, ...)", pids.len()),
-        [] => String::new(),
-    }
-}
-
-fn shorten(text: &str) -> String {
-    let text = clean(text);
-    if text.chars().count() <= DIGEST_WIDTH {
-        return text;
-    }
-    let mut kept: String = text.chars().take(DIGEST_WIDTH - 3).collect();
-    let _ = write!(kept, "...");
-    kept
-}
-
 /// Names of functions and files come from the job: nothing in them may drive a terminal.
-fn clean(text: &str) -> String {
+pub fn clean(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() && c != '\n' { '?' } else { c })
         .collect()

@@ -25,6 +25,7 @@ mod runs;
 mod settings;
 mod show;
 mod span;
+mod stacks;
 mod top;
 mod trust;
 mod waste;
@@ -74,6 +75,8 @@ enum Command {
     Ps(ps::PsArgs),
     /// Your runs in progress, live on the terminal
     Top(top::TopArgs),
+    /// Where a run in progress stands: stacks of its processes, the rank that differs
+    Stacks(stacks::StacksArgs),
     /// Try the channels of alerts, and send what could not be sent
     Alert(alert::AlertArgs),
     /// Watch every process that holds a GPU on this machine (service)
@@ -120,6 +123,7 @@ pub fn main() -> ExitCode {
             Command::Replay(args) => replay::run(&args),
             Command::Ps(args) => ps::run(&args),
             Command::Top(args) => top::run(&args),
+            Command::Stacks(args) => stacks::run(&args),
             Command::Alert(args) => alert::run(&args),
             Command::Parse(args) => parse::run(&args),
             Command::Profile(args) => profile::run(&args),

@@ -29,6 +29,7 @@ pub use followed::{Before, Followed, Found};
 pub use framework::{Loaded, loaded};
 pub use git::git_state;
 pub use host::{HostReader, HostTick, cgroup_root};
+pub use mounts::is_network;
 pub use proc_fs::{ProcFs, ProcessId};
 pub use process::{ProcessChangeFact, ProcessState};
 pub use reader::{

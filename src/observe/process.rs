@@ -318,6 +318,11 @@ impl Process {
             change,
         }
     }
+
+    /// Its PID and its rank, if it is one.
+    pub fn as_rank(&self) -> Option<(u32, u32)> {
+        Some((self.id.pid, self.place.rank()?))
+    }
 }
 
 fn add(a: Io, b: Io) -> Io {

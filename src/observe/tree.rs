@@ -30,6 +30,8 @@ pub struct JobTick {
     pub sample: JobSample,
     /// The job's processes, zombies included.
     pub pids: BTreeSet<u32>,
+    /// Those of them that are ranks, and which.
+    pub ranks: BTreeMap<u32, u32>,
     /// What happened since the last tick, in the order seen.
     pub changes: Vec<ProcessChangeFact>,
 }
@@ -188,6 +190,7 @@ impl JobTree {
         JobTick {
             sample,
             pids: self.known.keys().copied().collect(),
+            ranks: self.known.values().filter_map(Process::as_rank).collect(),
             changes: std::mem::take(&mut self.changes),
         }
     }

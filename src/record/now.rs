@@ -145,7 +145,10 @@ fn memory(gpus: &[GpuInfo]) -> Option<f64> {
 }
 
 /// The last whole tick of `samples.csv`, read from its end.
-fn last_sample(dir: &Path, gpus: &[GpuInfo]) -> Result<Option<Sample>, RecordError> {
+///
+/// # Errors
+/// What the system refused.
+pub fn last_sample(dir: &Path, gpus: &[GpuInfo]) -> Result<Option<Sample>, RecordError> {
     let path = dir.join(SAMPLES);
     let read = || -> io::Result<Vec<u8>> {
         let mut file = BufReader::new(File::open(&path)?);

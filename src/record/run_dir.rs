@@ -92,19 +92,6 @@ impl RunDir {
         Ok(path)
     }
 
-    /// Writes `evidence/<name>` and gives the path relative to the run's directory.
-    ///
-    /// # Errors
-    /// What the system refused.
-    pub fn write_evidence(&self, name: &str, content: &[u8]) -> Result<String, RecordError> {
-        let relative = format!("evidence/{}", super::id::safe_name(name));
-        let path = self.path.join(&relative);
-        files::create_dirs(&self.path.join("evidence"))
-            .and_then(|()| files::replace(&path, content))
-            .map_err(RecordError::io("write", &path, CURE_WRITE))?;
-        Ok(relative)
-    }
-
     /// Takes the directory away: the command couldn't be started, so there was no run.
     ///
     /// # Errors
@@ -112,6 +99,19 @@ impl RunDir {
     pub fn remove(self) -> Result<(), RecordError> {
         take_away(&self.path).map_err(RecordError::io("remove", &self.path, "remove it by hand"))
     }
+}
+
+/// Writes `evidence/<name>` in a run's directory and gives the path relative to that.
+///
+/// # Errors
+/// What the system refused.
+pub fn write_evidence(run_dir: &Path, name: &str, content: &[u8]) -> Result<String, RecordError> {
+    let relative = format!("evidence/{}", super::id::safe_name(name));
+    let path = run_dir.join(&relative);
+    files::create_dirs(&run_dir.join("evidence"))
+        .and_then(|()| files::replace(&path, content))
+        .map_err(RecordError::io("write", &path, CURE_WRITE))?;
+    Ok(relative)
 }
 
 /// The page of `gpuwatch report` in a run's directory.
@@ -183,7 +183,7 @@ mod tests {
         let run = RunDir::create(root.path(), "20261130-091502-train-7f3a").unwrap();
         run.write_run(&RunRecord::default()).unwrap();
         assert_eq!(
-            run.write_evidence("../stacks 18.txt", b"x").unwrap(),
+            write_evidence(run.path(), "../stacks 18.txt", b"x").unwrap(),
             "evidence/stacks-18.txt"
         );
         run.remove().unwrap();

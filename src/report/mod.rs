@@ -8,6 +8,7 @@ pub mod compare;
 pub mod count;
 pub mod gates;
 pub mod github;
+pub mod gpus;
 pub mod html;
 pub mod ps;
 pub mod replay;

@@ -1,8 +1,9 @@
 //! From the judge's word to people: hands findings to `act` and `tell`, and what they answer
 //! back to the scribe. Nothing here waits.
 
-use std::collections::{BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
 use std::thread;
 
 use crate::act::stacks::{self, Evidence};
@@ -10,9 +11,8 @@ use crate::act::{Commands, command};
 use crate::judge;
 use crate::model::{
     ActSettings, Action, Event, FindingState, Logged, OwnProcesses, Programs, ProgressState,
-    RunRecord, Seat, Stamp,
+    RunRecord, Sample, Seat, Stamp,
 };
-use crate::observe::ProcFs;
 use crate::plan::seat;
 use crate::report::html::last_lines;
 use crate::report::text::clean;
@@ -22,18 +22,16 @@ use crate::tell::{Channels, Edges, Happening, Inlet, Outbox, RunFacts, Teller};
 
 use super::clock::RunClock;
 use super::desk::{Desk, Entry};
+use super::evidence::{Job, Known, TAIL, request};
 
-/// Bytes of output of which the last lines are shown.
-const TAIL: usize = 4096;
+/// Bytes of output of which a few last lines are shown.
+const FEW: usize = 4096;
 /// Lines of it.
 const LAST_LINES: usize = 12;
 /// Lines of it that tell how a run ended of which nothing else is known, and how much of each,
 /// characters.
 const LAST_DRAWN: usize = 6;
 const LONGEST: usize = 240;
-
-/// The job's processes, as the sampler saw them last.
-pub type Job = Arc<Mutex<BTreeSet<u32>>>;
 
 /// The teller, where there is a channel. Without a thread for it the run goes on untold.
 pub fn start_teller(
@@ -91,7 +89,10 @@ pub struct Alarm {
     job: Job,
     /// The main one of them.
     main: u32,
+    /// The run's directory.
+    dir: Option<PathBuf>,
     tail: VecDeque<u8>,
+    sample: Option<Sample>,
     moved_s: Option<f64>,
     stood: Option<ProgressState>,
 }
@@ -104,9 +105,9 @@ impl Alarm {
         desk: Desk,
         own: OwnProcesses,
         job: Job,
-        main: u32,
+        (main, dir): (u32, Option<PathBuf>),
     ) -> Self {
-        let (tail, moved_s, stood) = (VecDeque::new(), None, None);
+        let (tail, sample, moved_s, stood) = (VecDeque::new(), None, None, None);
         Self {
             act,
             inlet,
@@ -114,7 +115,9 @@ impl Alarm {
             own,
             job,
             main,
+            dir,
             tail,
+            sample,
             moved_s,
             stood,
         }
@@ -132,8 +135,14 @@ impl Alarm {
         self.inlet.know(RunFacts::from(record));
     }
 
+    /// This was sampled.
+    pub fn sampled(&mut self, sample: &Sample) {
+        self.progress(&sample.progress, sample.stamp.elapsed_s);
+        self.sample = Some(sample.clone());
+    }
+
     /// Training stands here.
-    pub fn progress(&mut self, now: &ProgressState, elapsed_s: f64) {
+    fn progress(&mut self, now: &ProgressState, elapsed_s: f64) {
         let place = |p: &ProgressState| (p.epoch, p.step, p.percent);
         let moved = self
             .stood
@@ -176,23 +185,18 @@ impl Alarm {
     }
 
     fn stacks(&self, about: &str, at: &Stamp) -> bool {
-        let mut proc = ProcFs::default();
         let job = self
             .job
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
-        let main_first = [self.main]
-            .into_iter()
-            .chain(job.into_iter().filter(|p| *p != self.main));
-        let subjects = main_first
-            .filter_map(|pid| proc.identity(pid).ok())
-            .map(|id| stacks::Subject {
-                pid: id.pid,
-                start: id.start,
-            })
-            .collect();
-        let request = stacks::Request::new(at.clone(), about, subjects, self.last_lines());
+        let known = Known {
+            main: self.main,
+            sample: self.sample.as_ref(),
+            output: &self.end(TAIL),
+            dir: self.dir.as_deref(),
+        };
+        let request = request(at.clone(), about, &job, known);
         let (desk, finding) = (self.desk.clone(), about.to_owned());
         let deliver =
             move |evidence: Evidence| desk.put(Entry::Evidence(Box::new((finding, evidence))));
@@ -225,12 +229,18 @@ impl Alarm {
         }
     }
 
+    /// The last bytes of the output, at most so many.
+    fn end(&self, bytes: usize) -> Vec<u8> {
+        let from = self.tail.len().saturating_sub(bytes);
+        self.tail.iter().skip(from).copied().collect()
+    }
+
     /// A few last lines of the output, as a terminal would show them.
     pub fn last_drawn(&self) -> Vec<String> {
-        let bytes: Vec<u8> = self.tail.iter().copied().collect();
-        let mut lines = last_lines(&bytes);
+        let bytes = self.end(FEW);
+        let mut lines = last_lines(&bytes, 10 * LAST_DRAWN);
         // Where the kept bytes begin, no line does.
-        if bytes.len() == TAIL && lines.len() > 1 {
+        if bytes.len() == FEW && lines.len() > 1 {
             lines.remove(0);
         }
         lines.retain(|line| !line.trim().is_empty());
@@ -241,7 +251,7 @@ impl Alarm {
 
     /// The last lines of the output, without control characters.
     pub fn last_lines(&self) -> Vec<String> {
-        let bytes: Vec<u8> = self.tail.iter().copied().collect();
+        let bytes = self.end(FEW);
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<&str> = text
             .split(['\n', '\r'])

@@ -9,6 +9,7 @@ mod clearing;
 mod clock;
 mod desk;
 mod digest;
+pub mod evidence;
 mod facts;
 mod files;
 mod follow;

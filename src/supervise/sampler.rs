@@ -20,10 +20,10 @@ use crate::report::{Fate, Leftover};
 use crate::sys::fault;
 use crate::sys::streams::standard;
 
-use super::alarm::Job;
 use super::beside::Beside;
 use super::clock::{Drift, RunClock};
 use super::desk::{Desk, Entry};
+use super::evidence::{Job, Members};
 use super::frameworks::Frameworks;
 use super::job_process::{self, command_of};
 use super::ledger::{self, Ledger};
@@ -336,7 +336,7 @@ impl Sampler {
             .job
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .clone_from(&job.pids);
+            .clone_from(&Members::from(&job));
         let host = self.host.tick(since_last_s);
         if let Some(said) = &mut self.setup.said {
             said.look();

@@ -21,6 +21,7 @@ use crate::tell::Teller;
 
 use super::alarm::Alarm;
 use super::desk::{Entry, Tray};
+use super::evidence::written;
 use super::last_words::{Afterwards, LastWords};
 use super::metrics::Feed;
 
@@ -199,8 +200,7 @@ impl Scribe {
         self.summary.absorb(&sample);
         self.usage.absorb(&sample, self.findings.list());
         self.write("samples.csv", |files| files.samples.append(&sample));
-        self.alarm
-            .progress(&sample.progress, sample.stamp.elapsed_s);
+        self.alarm.sampled(&sample);
         self.judge(|judge| judge.step(Input::Sample(&sample)));
         let problem = self.metrics.show(|board| board.sample(&sample));
         self.problems.extend(problem);
@@ -267,7 +267,7 @@ impl Scribe {
 
     fn evidence(&mut self, finding: &str, evidence: Evidence) {
         if let Some(dir) = &self.dir {
-            let result = match dir.write_evidence(&evidence.file_name, &evidence.text) {
+            let result = match written(dir.path(), &evidence) {
                 Ok(path) => path,
                 Err(error) => error.to_string(),
             };

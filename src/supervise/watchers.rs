@@ -18,11 +18,12 @@ use crate::sys::defect::{caught, sentence};
 use crate::sys::fault;
 use crate::tell::{Happening, Teller};
 
-use super::alarm::{Alarm, Job, start_teller};
+use super::alarm::{Alarm, start_teller};
 use super::beside::Beside;
 use super::clock::RunClock;
 use super::desk::{Desk, Entry, Final, Tray};
 use super::digest::Digest;
+use super::evidence::Job;
 use super::facts::Facts;
 use super::last_words::{Afterwards, LastWords, Words};
 use super::metrics::{self, Closing, Feed};
@@ -222,7 +223,8 @@ impl Watchers {
             let inlet = teller.as_ref().map(Teller::inlet).unwrap_or_default();
             inlet.tell(Happening::Started);
             let main = record.pid.unwrap_or_default();
-            let alarm = Alarm::new(settings.act, inlet, desk, own, job, main);
+            let dir = prepared.dir.as_ref().map(|dir| dir.path().to_owned());
+            let alarm = Alarm::new(settings.act, inlet, desk, own, job, (main, dir));
             let judging = (judge, alarm, teller, feed);
             let scribe = Scribe::new(
                 prepared.dir,

@@ -12,7 +12,7 @@ use gpuwatch::model::{
 };
 use gpuwatch::record::{
     EventReader, EventWriter, FindingFold, IndexEntry, OutputLog, RecordError, RunDir,
-    SampleReader, SampleWriter, SummaryBuilder, find, index, list, load, output_log,
+    SampleReader, SampleWriter, SummaryBuilder, find, index, list, load, output_log, run_dir,
 };
 
 use super::{ID, example, helped, helper, record, root_with_example, sample};
@@ -153,7 +153,7 @@ fn helper_with_umask() {
     let root = root.join("made/runs");
     let run = RunDir::create(&root, ID).unwrap();
     run.write_run(&record(ID, RunState::Finished)).unwrap();
-    run.write_evidence("stacks-18.txt", b"x").unwrap();
+    run_dir::write_evidence(run.path(), "stacks-18.txt", b"x").unwrap();
     SampleWriter::create(run.path()).unwrap();
     EventWriter::create(run.path()).unwrap();
     let mut log = OutputLog::create(run.path()).unwrap();

@@ -36,12 +36,13 @@ fn evidence_of(python: &str) -> (String, Vec<String>) {
     let subject = Subject {
         pid,
         start: start_of(pid),
+        rank: None,
     };
     let own = OwnProcesses::default();
-    let request = Request::new(Stamp::default(), "stalled", vec![subject], Vec::new());
+    let request = Request::new(Stamp::default(), "stalled", vec![subject]);
     let evidence = collect(&request, &own);
     assert!(own.list().is_empty(), "no process of ours is left");
-    let text = String::from_utf8(evidence.text).unwrap();
+    let text = String::from_utf8(evidence.files[0].1.clone()).unwrap();
     assert!(!text.contains("t0ken"), "arguments stay out: {text}");
     (text, evidence.digest)
 }

@@ -314,10 +314,13 @@ fn rows(html: &mut Html, facts: Vec<(&str, Option<String>)>) {
     html.raw("</tbody></table>\n");
 }
 
+/// So many last lines are shown.
+const LAST_LINES: usize = 60;
+
 /// The last lines that the command printed.
 pub fn output(html: &mut Html, page: &Page<'_>) {
     html.raw("<h2>Last lines of output</h2>");
-    let lines = last_lines(page.output);
+    let lines = last_lines(page.output, LAST_LINES);
     if lines.is_empty() {
         html.raw("<p>There is none.</p>\n");
         return;

@@ -5,12 +5,13 @@
 
 use vte::{Params, Parser, Perform};
 
-/// So many lines at most, and so many characters of each.
-const LINES: usize = 60;
+/// So many characters of a line at most.
 const LONGEST: usize = 2000;
 
 #[derive(Default)]
 struct Plain {
+    /// So many lines are kept.
+    most: usize,
     lines: Vec<String>,
     /// The line being drawn, a character a column.
     line: Vec<char>,
@@ -27,8 +28,8 @@ impl Plain {
         }
         self.lines.push(line);
         self.column = 0;
-        if self.lines.len() > 2 * LINES {
-            self.lines.drain(..LINES);
+        if self.lines.len() > 2 * self.most {
+            self.lines.drain(..self.most);
         }
     }
 }
@@ -68,14 +69,17 @@ impl Perform for Plain {
     }
 }
 
-/// The last lines of these bytes, oldest first.
-pub fn last_lines(bytes: &[u8]) -> Vec<String> {
-    let mut plain = Plain::default();
+/// The last lines of these bytes, at most so many, oldest first.
+pub fn last_lines(bytes: &[u8], most: usize) -> Vec<String> {
+    let mut plain = Plain {
+        most,
+        ..Plain::default()
+    };
     Parser::new().advance(&mut plain, bytes);
     if !plain.line.is_empty() {
         plain.end_line();
     }
-    let from = plain.lines.len().saturating_sub(LINES);
+    let from = plain.lines.len().saturating_sub(most);
     plain.lines.split_off(from)
 }
 
@@ -86,15 +90,21 @@ mod tests {
     #[test]
     fn what_a_terminal_would_show_stays() {
         let bytes = b"\x1b[31mred\x1b[0m\r\n 10%\r 20%\r 30%\n\x1b]0;title\x07<b>\tx\x08\xff\nend";
-        assert_eq!(last_lines(bytes), ["red", " 30%", "<b>\t\u{fffd}", "end"]);
+        assert_eq!(
+            last_lines(bytes, 60),
+            ["red", " 30%", "<b>\t\u{fffd}", "end"]
+        );
         // A step back erases nothing, and a shorter drawing leaves the rest of the longer.
         assert_eq!(
-            last_lines(b"x\x08\nab\x08\x08c\n12345\r12\n12345\r12\x1b[K\n1\r\x1b[2K2"),
+            last_lines(
+                b"x\x08\nab\x08\x08c\n12345\r12\n12345\r12\x1b[K\n1\r\x1b[2K2",
+                60
+            ),
             ["x", "cb", "12345", "12", "2"]
         );
         let many = "line\n".repeat(1000) + &"x".repeat(5000);
-        let lines = last_lines(many.as_bytes());
-        assert_eq!((lines.len(), lines[59].len()), (LINES, LONGEST + 3));
-        assert!(last_lines(b"").is_empty());
+        let lines = last_lines(many.as_bytes(), 60);
+        assert_eq!((lines.len(), lines[59].len()), (60, LONGEST + 3));
+        assert!(last_lines(b"", 60).is_empty());
     }
 }
