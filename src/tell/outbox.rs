@@ -314,7 +314,7 @@ mod tests {
     use crate::model::Severity;
     use crate::tell::alert::State;
     use crate::tell::letter::Letter;
-    use crate::tell::text::samples;
+    use crate::tell::samples;
     use crate::tell::words::Tongue;
 
     fn letter(state: State, time: Timestamp) -> Letter {
