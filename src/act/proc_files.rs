@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Threads of one process that are looked at.
-const THREADS: usize = 1024;
+const THREADS: usize = 256;
 /// Lines of `status` that tell what becomes of a process.
 const OF_STATUS: [&str; 6] = [
     "VmRSS",

@@ -13,9 +13,11 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod asked;
 mod asks;
 mod cgroup;
 mod killed;
+mod leak;
 mod loader;
 mod patient;
 mod ranks;

@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
+use super::asked::with_pyspy;
 use super::patient::{LIMIT, Patient, sick};
-use super::support::{Live, content, kill, provided};
+use super::support::http_server::{Answer, Server};
+use super::support::{Live, content, kill, provided, wait_until};
 
 /// `torchrun` with two ranks, watched as one job.
 fn start(patient: &Patient, torch: &str, options: &[&str], how: &str) -> Live {
@@ -18,13 +20,16 @@ fn start(patient: &Patient, torch: &str, options: &[&str], how: &str) -> Live {
         &script,
         how,
     ];
-    let live = patient.watched(options, &argv).start();
+    let job = patient.watched(options, &argv);
+    let live = with_pyspy(job).unwrap().start();
     patient.wait_for_progress();
     live
 }
 
 fn falls_sick(options: &[&str], how: &str, check: impl Fn(&Patient)) {
-    let Some(torch) = provided("GPUWATCH_TEST_TORCH_PYTHON") else {
+    let torch = provided("GPUWATCH_TEST_TORCH_PYTHON");
+    let pyspy = provided("GPUWATCH_TEST_PYSPY_PYTHON");
+    let Some((torch, _)) = torch.zip(pyspy) else {
         return;
     };
     let patient = Patient::new(2);
@@ -36,9 +41,35 @@ fn falls_sick(options: &[&str], how: &str, check: impl Fn(&Patient)) {
     assert_eq!(patient.alarms(), ["stalled critical raised"]);
 }
 
+/// The alert says which rank it is, and in which function it sits.
 pub fn one_sleeps() {
-    falls_sick(&LIMIT, "sleeps", |patient| {
-        patient.stalled("asleep", 14.0..=60.0);
+    let server = Server::start(&[Answer::status(204)]);
+    let url = server.url("/x");
+    let options = [LIMIT[0], LIMIT[1], "--notify", &url];
+    falls_sick(&options, "sleeps", |patient| {
+        let found = patient.stalled("asleep", 14.0..=60.0);
+        let mut stacks = Value::Null;
+        wait_until("it is told", || {
+            let told = server.requests().into_iter().map(|r| r.json());
+            let mut told = told.filter(|r| r["type"] == "job.stalled");
+            stacks = told
+                .next()
+                .map_or(Value::Null, |r| r["data"]["stacks"].clone());
+            !stacks.is_null()
+        });
+        let differs = format!(
+            "rank 1 ({}) differs: next_batch (ranks.py:",
+            pid_of(patient, 1)
+        );
+        let waits = format!("rank 0 ({}) python: meet (ranks.py:", pid_of(patient, 0));
+        let line = |n: usize| stacks[n].as_str().unwrap_or_default();
+        assert!(line(0).starts_with(&differs), "{stacks:#}");
+        assert!(line(1).starts_with(&waits), "{stacks:#}");
+        assert!(line(1).contains(" in all_reduce ("), "{stacks:#}");
+        let collected = patient.sandbox.record().events_of("action");
+        let late =
+            collected[0]["elapsed_s"].as_f64().unwrap() - found["elapsed_s"].as_f64().unwrap();
+        assert!(late <= 5.0, "evidence came {late} s after the finding");
     });
 }
 
