@@ -1,12 +1,18 @@
 //! Electronic mail.
 //!
 //! Owns how a mail is put together and how the connection is secured: TLS from the start
-//! (`smtps://`) or by STARTTLS (`smtp://`), which is required unless the server is this machine.
+//! (`smtps://`) or by STARTTLS (`smtp://`). It is required, and the certificate verified, unless
+//! the server is this machine: nobody is in between there, and its certificate is seldom one that
+//! anybody vouches for.
 
 use std::time::Duration;
 
 use lettre::message::{Mailbox, MultiPart};
+use lettre::transport::smtp::authentication::Credentials;
+use lettre::transport::smtp::client::{Tls, TlsParameters};
+use lettre::transport::smtp::{SUBMISSION_PORT, SUBMISSIONS_PORT};
 use lettre::{AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
+use percent_encoding::percent_decode_str;
 use reqwest::Url;
 
 use crate::model::{Hidden, SecretRef};
@@ -24,10 +30,26 @@ const WHOLE: Duration = Duration::from_secs(15);
 /// Nobody reads a longer mail.
 const MOST: Budget = Budget::Bytes(100_000);
 
+type Transport = AsyncSmtpTransport<Tokio1Executor>;
+
+/// How the connection is secured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Secured {
+    /// TLS from the start.
+    Always,
+    /// TLS by STARTTLS.
+    Before,
+    /// The same, if the server offers it; with any certificate.
+    AtWill,
+}
+
 /// One sender and its receivers.
 pub struct Email {
-    url: Hidden,
+    /// A user and a password.
+    login: Option<(String, Hidden)>,
     host: String,
+    port: u16,
+    secured: Secured,
     from: Mailbox,
     to: Vec<Mailbox>,
 }
@@ -51,23 +73,31 @@ impl Email {
                 .map_err(|_| format!("'{text}' is not a mail address"))
         };
         let text = secrets::read(url).map_err(|e| e.to_string())?;
-        let mut url = Url::parse(text.expose()).map_err(|_| WRONG)?;
-        let host = url.host_str().ok_or(WRONG)?.to_owned();
-        match url.scheme() {
-            "smtps" => {}
-            "smtp" => {
-                let tls = if http::is_loopback(&url) {
-                    "opportunistic"
-                } else {
-                    "required"
-                };
-                url.set_query(Some(&format!("tls={tls}")));
-            }
+        let url = Url::parse(text.expose()).map_err(|_| WRONG)?;
+        let host = url
+            .host_str()
+            .filter(|host| !host.is_empty())
+            .ok_or(WRONG)?;
+        let (secured, port) = match url.scheme() {
+            "smtps" => (Secured::Always, SUBMISSIONS_PORT),
+            "smtp" if http::is_loopback(&url) => (Secured::AtWill, SUBMISSION_PORT),
+            "smtp" => (Secured::Before, SUBMISSION_PORT),
             _ => return Err(WRONG.to_owned()),
-        }
+        };
+        let decoded = |text| percent_decode_str(text).decode_utf8().map_err(|_| WRONG);
+        let login = match (url.username(), url.password()) {
+            ("", None) => None,
+            (user, password) => Some((
+                decoded(user)?.into_owned(),
+                Hidden::new(decoded(password.unwrap_or_default())?),
+            )),
+        };
         let email = Self {
-            url: Hidden::new(url.as_str()),
-            host,
+            login,
+            // An address of IPv6 stands in brackets in a url alone.
+            host: host.trim_matches(['[', ']']).to_owned(),
+            port: url.port().unwrap_or(port),
+            secured,
             from: mailbox(from)?,
             to: to.iter().map(|to| mailbox(to)).collect::<Result<_, _>>()?,
         };
@@ -86,10 +116,9 @@ impl Email {
         let message = self
             .message(letter)
             .map_err(|_| Failure::never("the mail can't be put together"))?;
-        let transport = AsyncSmtpTransport::<Tokio1Executor>::from_url(self.url.expose())
-            .map_err(|_| Failure::never("TLS can't be set up, or its url is wrong"))?
-            .timeout(Some(PATIENCE))
-            .build();
+        let transport = self
+            .transport()
+            .map_err(|_| Failure::never("TLS can't be set up"))?;
         let sent = tokio::time::timeout(WHOLE, transport.send(message)).await;
         match sent {
             Ok(Ok(_)) => Ok(()),
@@ -107,6 +136,26 @@ impl Email {
             }
             Err(_) => "nothing: the mail can't be put together".to_owned(),
         }
+    }
+
+    fn transport(&self) -> Result<Transport, lettre::transport::smtp::Error> {
+        let tls = TlsParameters::builder(self.host.clone())
+            .dangerous_accept_invalid_certs(self.secured == Secured::AtWill)
+            .build()?;
+        let tls = match self.secured {
+            Secured::Always => Tls::Wrapper(tls),
+            Secured::Before => Tls::Required(tls),
+            Secured::AtWill => Tls::Opportunistic(tls),
+        };
+        let mut transport = Transport::builder_dangerous(&self.host)
+            .port(self.port)
+            .tls(tls)
+            .timeout(Some(PATIENCE));
+        if let Some((user, password)) = &self.login {
+            let password = password.expose().to_owned();
+            transport = transport.credentials(Credentials::new(user.clone(), password));
+        }
+        Ok(transport.build())
     }
 
     fn message(&self, letter: &Letter) -> Result<Message, lettre::error::Error> {
@@ -131,7 +180,13 @@ impl Email {
     fn judge(&self, error: &lettre::transport::smtp::Error) -> Failure {
         let host = &self.host;
         if let Some(code) = error.status() {
-            let why = format!("{host} refused the mail with code {code}");
+            let code = u16::from(code);
+            let why = match code {
+                530 | 534 | 535 | 538 => {
+                    format!("{host} refused the login with code {code}: check user and password")
+                }
+                _ => format!("{host} refused the mail with code {code}"),
+            };
             return if error.is_permanent() {
                 Failure::never(why)
             } else {
@@ -171,9 +226,14 @@ mod tests {
         };
         let email = new("smtp://me:pa55@mail.example.org", "me@example.org").unwrap();
         assert!(!format!("{email:?}").contains("pa55"));
-        assert!(email.url.expose().ends_with("?tls=required"));
-        let here = new("smtp://127.0.0.1:2525", "me@example.org").unwrap();
-        assert!(here.url.expose().ends_with("?tls=opportunistic"));
+        assert_eq!((email.secured, email.port), (Secured::Before, 587));
+        let here = new("smtp://[::1]:2525", "me@example.org").unwrap();
+        assert_eq!((here.secured, here.port), (Secured::AtWill, 2525));
+        assert_eq!(here.host, "::1");
+        let odd = new("smtps://a%40b:p%25%3A%2F5@h", "me@example.org").unwrap();
+        assert_eq!((odd.secured, odd.port), (Secured::Always, 465));
+        let (user, password) = odd.login.unwrap();
+        assert_eq!((user.as_str(), password.expose()), ("a@b", "p%:/5"));
         for url in ["pa55", "http://pa55@host", "smtp:pa55"] {
             assert!(!new(url, "me@example.org").unwrap_err().contains("pa55"));
         }

@@ -280,7 +280,7 @@ pub fn root_of(error: &dyn std::error::Error) -> Option<String> {
     words
 }
 
-const BAD_TLS: &str = "its certificate can't be trusted, or TLS failed";
+const BAD_TLS: &str = "its certificate can't be trusted, or TLS failed (trusted are the CAs of the system, or those in the file that SSL_CERT_FILE names)";
 
 /// An I/O error may wrap another one, or one of TLS, which its `source` doesn't show.
 fn io_words(io: &std::io::Error) -> String {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -62,14 +62,19 @@ struct State {
 
 /// The server. It answers with its script's entries in turn, and with the last one from then on.
 pub struct Server {
-    port: u16,
+    at: SocketAddr,
     state: Arc<State>,
 }
 
 impl Server {
     pub fn start(script: &[Answer]) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
+        Self::on(&TcpListener::bind("127.0.0.1:0").unwrap(), script)
+    }
+
+    /// At another address of this machine.
+    pub fn on(listener: &TcpListener, script: &[Answer]) -> Self {
+        let listener = listener.try_clone().unwrap();
+        let at = listener.local_addr().unwrap();
         let state = Arc::new(State::default());
         let (ours, script) = (Arc::clone(&state), script.to_vec());
         std::thread::spawn(move || {
@@ -78,11 +83,11 @@ impl Server {
                 std::thread::spawn(move || serve(&stream.unwrap(), &state, &script));
             }
         });
-        Self { port, state }
+        Self { at, state }
     }
 
     pub fn url(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}{path}", self.port)
+        format!("http://{}{path}", self.at)
     }
 
     /// From now on it gives this answer and no other.

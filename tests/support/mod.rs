@@ -10,6 +10,7 @@
 )]
 
 pub mod bus;
+pub mod certificates;
 pub mod fake_driver;
 pub mod http_client;
 pub mod http_server;

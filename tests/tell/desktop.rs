@@ -73,3 +73,40 @@ fn a_bus_that_never_answers_is_left_after_a_second() {
     );
     assert!(took < Duration::from_secs(10), "{took:?}");
 }
+
+/// A run whose alarm nobody shows ends a second later at the most, and says so in one line.
+#[test]
+fn a_run_is_not_held_up_by_its_desktop() {
+    const JOB: &str = r#"until grep -q '"high"' "$GPUWATCH_RUN_DIR/events.jsonl"; do
+        i=$((i+1)); echo step $i/1000 loss 9.0; sleep 0.1; done; echo over; exit 7"#;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bus");
+    let _silent = UnixListener::bind(&path).unwrap();
+    for address in [
+        "unix:path=/no/such/bus",
+        &format!("unix:path={}", path.display()),
+    ] {
+        let sandbox = Sandbox::new();
+        let rules = "rules: [{name: high, when: progress.loss > 1, for: 0s, severity: critical}]\n";
+        std::fs::write(sandbox.path("p.yaml"), rules).unwrap();
+        let options = ["--desktop", "--profile", "p.yaml", "--interval", "200ms"];
+        let mut live = sandbox
+            .watched(&options, &["sh", "-c", JOB])
+            .env("DBUS_SESSION_BUS_ADDRESS", address)
+            .start();
+        live.wait_for_out("over");
+        let since = Instant::now();
+        live.wait();
+        // Five are allowed for all channels together; one it is on a quiet machine.
+        assert!(
+            since.elapsed() < Duration::from_secs(4),
+            "{:?}",
+            since.elapsed()
+        );
+        let ended = live.end();
+        assert_eq!(ended.code(), Some(7));
+        let own = ended.own_lines();
+        let notes = own.iter().filter(|line| line.contains("not sent"));
+        assert_eq!(notes.count(), 1, "{own:?}");
+    }
+}
