@@ -85,6 +85,7 @@ pub fn verdict(outcome: Outcome, exit: Exit, known: &Known<'_>) -> Verdict {
             let advice = known.story.asked.as_ref().map(ended::asked);
             only(advice)
         }),
+        Outcome::Stopped => known.standing(|f| f.name != ORPHANS),
         Outcome::TimedOut => known
             .standing(|f| f.name != ORPHANS)
             .or_else(|| only(Some(ended::TIME_LIMIT.to_owned()))),

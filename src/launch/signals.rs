@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::str::FromStr as _;
 use std::time::Duration;
 
 use crate::sys::signals::{Arrived, Mask, SignalFd, take};
@@ -187,6 +188,12 @@ fn descends_from_us(mut pid: u32) -> bool {
 
 fn parent_of(pid: u32) -> Option<u32> {
     process::stat_field(pid, 4)?.parse().ok()
+}
+
+/// The number of a signal with this name, without `SIG`.
+pub fn number(name: &str) -> Option<i32> {
+    let known = nix::sys::signal::Signal::from_str(&format!("SIG{name}"));
+    known.ok().map(|signal| signal as i32)
 }
 
 /// A signal's name without `SIG`, real-time ones as `RTMIN+n`.

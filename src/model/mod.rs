@@ -34,7 +34,7 @@ mod tell;
 pub mod units;
 mod wish;
 
-pub use act::{ActSettings, Action};
+pub use act::{ActSettings, Action, SIGNALS, signal_named};
 pub use end::{EndSettings, Leftovers};
 pub use event::{
     AlertState, Event, FindingState, GpuChange, Logged, ProcessChange, ProgressChange, Severity,

@@ -47,6 +47,8 @@ pub enum Outcome {
     Cancelled,
     /// `--time-limit` ended it.
     TimedOut,
+    /// A profile's `act` (or `--on-stall`) ended it because of a finding.
+    Stopped,
     /// The supervisor died.
     Lost,
 }

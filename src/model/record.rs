@@ -185,6 +185,9 @@ pub struct RunRecord {
     /// Null members while it runs.
     #[serde(default)]
     pub exit: Exit,
+    /// The finding because of which the run was ended; absent where none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_for: Option<String>,
     /// `exact`, `device-wide: why` or `unknown: why`; null where no GPU is watched.
     #[serde(default)]
     pub attribution: Option<String>,

@@ -111,6 +111,7 @@ pub fn standing(state: RunState, outcome: Option<Outcome>) -> &'static str {
         (Some(Outcome::Failed), _) => "failed",
         (Some(Outcome::Killed), _) => "killed",
         (Some(Outcome::TimedOut), _) => "timed out",
+        (Some(Outcome::Stopped), _) => "stopped",
         (Some(Outcome::Cancelled), _) | (None, RunState::Cancelled) => "cancelled",
         (Some(Outcome::Lost), _) | (None, RunState::Lost) => "lost",
         (None, RunState::Running) => "running",

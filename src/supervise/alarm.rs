@@ -23,6 +23,7 @@ use crate::tell::{Channels, Edges, Happening, Inlet, Outbox, RunFacts, Teller};
 use super::clock::RunClock;
 use super::desk::{Desk, Entry};
 use super::evidence::{Job, Known, TAIL, request};
+use super::orders::Orders;
 
 /// Bytes of output of which a few last lines are shown.
 const FEW: usize = 4096;
@@ -91,6 +92,8 @@ pub struct Alarm {
     main: u32,
     /// The run's directory.
     dir: Option<PathBuf>,
+    /// The way to the main thread, where something may be done to the job.
+    orders: Option<Arc<Orders>>,
     tail: VecDeque<u8>,
     sample: Option<Sample>,
     moved_s: Option<f64>,
@@ -106,6 +109,7 @@ impl Alarm {
         own: OwnProcesses,
         job: Job,
         (main, dir): (u32, Option<PathBuf>),
+        orders: Option<Arc<Orders>>,
     ) -> Self {
         let (tail, sample, moved_s, stood) = (VecDeque::new(), None, None, None);
         Self {
@@ -116,6 +120,7 @@ impl Alarm {
             job,
             main,
             dir,
+            orders,
             tail,
             sample,
             moved_s,
@@ -143,6 +148,7 @@ impl Alarm {
 
     /// Training stands here.
     fn progress(&mut self, now: &ProgressState, elapsed_s: f64) {
+        self.orders.iter().for_each(|orders| orders.look());
         let place = |p: &ProgressState| (p.epoch, p.step, p.percent);
         let moved = self
             .stood
@@ -168,7 +174,15 @@ impl Alarm {
             match action {
                 Action::Stacks => awaits_evidence |= self.stacks(&finding.name, &logged.stamp),
                 Action::Command(argv) => self.command(argv, logged, run_id),
+                Action::Signal(_) | Action::Stop | Action::Restart => {
+                    if let Some(orders) = &self.orders {
+                        orders.give(&finding.name, action, awaits_evidence);
+                    }
+                }
             }
+        }
+        if let (FindingState::Cleared, Some(orders)) = (finding.state, &self.orders) {
+            orders.cleared(&finding.name);
         }
         if let Some(happening) = Happening::of_event(&logged.event, awaits_evidence) {
             self.inlet.tell(happening);
@@ -177,6 +191,9 @@ impl Alarm {
 
     /// Stacks were collected.
     pub fn evidence(&self, finding: &str, digest: Vec<String>) {
+        if let Some(orders) = &self.orders {
+            orders.evidence_is_there(finding);
+        }
         let finding = finding.to_owned();
         self.inlet.tell(Happening::Evidence {
             finding,

@@ -43,6 +43,8 @@ pub enum Entry {
     Problem(String),
     /// Somebody asked the run to end.
     Cancelling,
+    /// This finding ends the run.
+    Stopping(String),
     /// The end: nothing comes after it.
     Final(Box<Final>),
 }

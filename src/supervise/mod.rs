@@ -20,6 +20,7 @@ mod ledger;
 mod memory;
 mod metrics;
 mod milestone;
+mod orders;
 mod placement;
 mod prepare;
 mod progress;

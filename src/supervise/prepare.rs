@@ -153,10 +153,10 @@ pub fn prepare(
 }
 
 /// Whether anything that is seen of this run can reach anybody: a record, the summary, a
-/// channel, a command on a finding, whoever scrapes metrics. If not there is no reason to look.
+/// channel, what is done about a finding, whoever scrapes metrics. If not there is no reason to look.
 pub fn is_heard(request: &Request, channels: &Channels) -> bool {
     let mut actions = request.settings.act.0.values().flatten();
-    let acts = actions.any(|action| matches!(action, Action::Command(_)));
+    let acts = actions.any(|action| *action != Action::Stacks);
     let gated = !request.settings.gates.is_empty();
     let scraped = request.settings.metrics != Metrics::default();
     request.record || !request.quiet || !channels.is_empty() || acts || gated || scraped

@@ -187,6 +187,10 @@ impl Scribe {
                 self.record.state = RunState::Cancelled;
                 self.write_run();
             }
+            Entry::Stopping(finding) => {
+                self.record.stopped_for = Some(finding);
+                self.write_run();
+            }
             // `run` keeps it for itself.
             Entry::Final(_) => {}
         }

@@ -35,7 +35,21 @@ impl Scribe {
             outcome: Some(end.outcome),
             ..Verdict::default()
         });
-        self.quoted(said)
+        self.quoted(self.with_the_stop(said))
+    }
+
+    /// Of a run that a finding ended, that finding is the cause, whatever else stands.
+    fn with_the_stop(&self, mut verdict: Verdict) -> Verdict {
+        let Some(name) = self.record.stopped_for.as_ref() else {
+            return verdict;
+        };
+        if verdict.outcome == Some(Outcome::Stopped) && verdict.cause.as_ref() != Some(name) {
+            let found = self.findings.list().iter().rfind(|f| f.name == *name);
+            verdict.advice = found.and_then(|finding| finding.advice.clone());
+            verdict.cause = Some(name.clone());
+            (verdict.line, verdict.rank) = (None, None);
+        }
+        verdict
     }
 
     /// With what was printed around the line that tells the cause, or at the end of a run that

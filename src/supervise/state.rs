@@ -32,6 +32,8 @@ pub enum Happening {
     ChildEnded(Exit),
     /// The time limit is reached.
     TimeIsUp,
+    /// What is to be done to the job because of a finding.
+    Ordered(Order),
     /// The child got a KILL of ours.
     ChildKilled,
     /// The child lives on, and we can't end it.
@@ -44,6 +46,26 @@ pub enum Happening {
     WatchersDone,
     /// The watchers took too long.
     Overdue,
+}
+
+/// What a profile wants done to the job because of a finding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// What.
+    pub deed: Deed,
+    /// The finding.
+    pub finding: String,
+}
+
+/// What is done to the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// It gets this signal.
+    Signal(&'static str),
+    /// It is ended.
+    Stop,
+    /// It is ended and started again.
+    Restart,
 }
 
 /// Who has a signal that came to us.
@@ -78,6 +100,10 @@ pub enum Action {
     Asked,
     /// The child's time is up: ask it to end.
     TimeOut,
+    /// Send the child a signal because of a finding.
+    SendFor(Order),
+    /// Ask the child to end because of a finding.
+    StopFor(Order),
     /// See to what is left of the job.
     Clear(Clear),
     /// Note this in the record.
@@ -127,6 +153,8 @@ enum Phase {
 enum Reason {
     /// Somebody sent a signal.
     Cancelled,
+    /// A finding, by the user's own orders.
+    Stopped,
     /// The time limit, which tells more than a signal before or after it.
     TimedOut,
 }
@@ -155,6 +183,8 @@ const WINCH: i32 = 28;
 
 /// As `timeout(1)` does.
 const TIMED_OUT: i32 = 124;
+/// Ended because of a finding: a code that neither a limit nor a failed start has.
+const STOPPED: i32 = 123;
 
 /// The signals by which somebody says that a run shall end (numbers as on every Linux
 /// architecture that NVIDIA supports).
@@ -217,6 +247,7 @@ impl State {
             Happening::ChildStopped { .. } => Vec::new(),
             Happening::ChildEnded(exit) => self.child_ended(exit),
             Happening::TimeIsUp => self.time_is_up(),
+            Happening::Ordered(order) => self.ordered(order),
             Happening::ChildKilled => {
                 // It had no chance to end its own.
                 self.leftovers = Leftovers::Kill;
@@ -289,9 +320,26 @@ impl State {
         }
     }
 
+    /// Whoever is asked to end already is left to it: the user's word goes before a finding's.
+    fn ordered(&mut self, order: Order) -> Vec<Action> {
+        if self.phase != Phase::Running || self.reason.is_some() {
+            return Vec::new();
+        }
+        match order.deed {
+            Deed::Signal(_) => vec![Action::SendFor(order)],
+            Deed::Stop | Deed::Restart => {
+                self.reason = Some(Reason::Stopped);
+                // What hangs with it would hold the GPU.
+                self.leftovers = Leftovers::Kill;
+                vec![Action::StopFor(order)]
+            }
+        }
+    }
+
     /// The limit is the job's: whom we wait for after the child has no more time either.
     fn time_is_up(&mut self) -> Vec<Action> {
         match self.phase {
+            Phase::Running if self.reason == Some(Reason::Stopped) => Vec::new(),
             Phase::Running => {
                 self.reason = Some(Reason::TimedOut);
                 // A script may end and leave behind what it was the limit of.
@@ -352,6 +400,8 @@ impl State {
     pub fn end(&self, exit: Exit) -> End {
         let (state, outcome) = if self.reason == Some(Reason::TimedOut) {
             (RunState::Finished, Outcome::TimedOut)
+        } else if self.reason == Some(Reason::Stopped) {
+            (RunState::Finished, Outcome::Stopped)
         } else if exit.is_success() {
             (RunState::Finished, Outcome::Ok)
         } else if self.reason == Some(Reason::Cancelled) {
@@ -370,9 +420,14 @@ impl State {
 
     /// What our caller sees.
     pub fn shown(&self, exit: Exit) -> Exit {
-        if self.reason == Some(Reason::TimedOut) {
+        let by_us = match self.reason {
+            Some(Reason::TimedOut) => Some(TIMED_OUT),
+            Some(Reason::Stopped) => Some(STOPPED),
+            Some(Reason::Cancelled) | None => None,
+        };
+        if by_us.is_some() {
             Exit {
-                code: Some(TIMED_OUT),
+                code: by_us,
                 signal: None,
             }
         } else if exit == Exit::default() {

@@ -77,6 +77,14 @@ impl Stopper {
         self.is_due = true;
     }
 
+    /// A finding ends the child, as its time would.
+    pub fn stop(&mut self) {
+        self.ladder
+            .insist(self.main, self.settings.grace_of_limit());
+        self.cause = Some("stop");
+        self.is_due = true;
+    }
+
     /// The child has ended: sees to what is left of the job.
     pub fn clear(&mut self, how: Clear) {
         let now = self.now();

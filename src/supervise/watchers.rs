@@ -27,6 +27,7 @@ use super::evidence::Job;
 use super::facts::Facts;
 use super::last_words::{Afterwards, LastWords, Words};
 use super::metrics::{self, Closing, Feed};
+use super::orders::Orders;
 use super::prepare::Prepared;
 use super::progress::Progress;
 use super::ring::Ring;
@@ -58,6 +59,8 @@ pub struct Watching {
     pub relays: Vec<Arc<relay::Progress>>,
     /// The process beside us.
     pub beside: Option<Arc<Beside>>,
+    /// What is to be done to the job.
+    pub orders: Option<Arc<Orders>>,
 }
 
 /// What rings at the end of a run. Made before its start: without it nothing may be started.
@@ -175,12 +178,13 @@ impl Watchers {
             None => Ok(()),
         };
         let facts = Facts::of(&prepared, Some(watching.child), watching.clock.started());
+        let orders = watching.orders.clone();
         let setup = watchers.setup(&prepared, watching, progress.clone());
         let sampler = watchers.start_sampler(setup, read, progress);
         let outlets = std::mem::take(&mut prepared.outlets);
         let (feed, closing) = metrics::start(outlets, &watchers.desk);
         watchers.metrics = closing;
-        let scribe = watchers.start_scribe(prepared, facts, tray, feed);
+        let scribe = watchers.start_scribe(prepared, facts, tray, (feed, orders));
         (watchers.samples, watchers.writes) = (sampler.is_ok(), scribe.is_ok());
         for (what, started) in [
             ("no progress is read", digest),
@@ -202,7 +206,7 @@ impl Watchers {
         prepared: Prepared,
         facts: Facts,
         tray: Tray,
-        feed: Feed,
+        (feed, orders): (Feed, Option<Arc<Orders>>),
     ) -> std::io::Result<()> {
         let (words, done) = (self.words.clone(), Arc::clone(&self.bells.done));
         let at_home = prepared.request.dir.is_none();
@@ -224,7 +228,7 @@ impl Watchers {
             inlet.tell(Happening::Started);
             let main = record.pid.unwrap_or_default();
             let dir = prepared.dir.as_ref().map(|dir| dir.path().to_owned());
-            let alarm = Alarm::new(settings.act, inlet, desk, own, job, (main, dir));
+            let alarm = Alarm::new(settings.act, inlet, desk, own, job, (main, dir), orders);
             let judging = (judge, alarm, teller, feed);
             let scribe = Scribe::new(
                 prepared.dir,
@@ -425,6 +429,12 @@ impl Watchers {
     /// Somebody asked the run to end.
     pub fn cancelling(&self) {
         self.desk.put(Entry::Cancelling);
+    }
+
+    /// A finding ends the run.
+    pub fn stopping_for(&self, finding: String) {
+        self.act("stop", format!("because of {finding}"));
+        self.desk.put(Entry::Stopping(finding));
     }
 
     /// The child has ended at this instant.

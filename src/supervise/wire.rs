@@ -11,23 +11,24 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use crate::launch::child::{Child, reap_orphans};
 use crate::launch::relay::Relays;
 use crate::launch::sentinel::Sentinel;
-use crate::launch::signals::{self, Arrivals, Origin};
+use crate::launch::signals::{self, Arrivals};
 use crate::launch::streams::Streams;
 use crate::launch::terminal::in_foreground;
-use crate::model::{Exit, Tap};
+use crate::model::{ActSettings, Exit, Tap};
 use crate::place::claims::Claim;
 use crate::sys::defect::{caught, quiet, sentence};
-use crate::sys::signals::{Mask, stop_if, take};
+use crate::sys::signals::{Mask, take};
 use crate::sys::spawn::Unspawned;
 use crate::sys::{fault, process};
 
 use super::beside::Beside;
 use super::clock::RunClock;
 use super::metrics;
+use super::orders::Orders;
 use super::prepare::{self, Asked, Prepared};
 use super::ring::Ring;
 use super::say::say;
-use super::state::{Action, Happening, Reach, State};
+use super::state::{Action, Happening, State};
 use super::stopper::Stopper;
 use super::watchers::{Bells, Watchers, Watching};
 
@@ -36,6 +37,10 @@ pub use super::request::{Ending, Refused, Request, Runner};
 
 #[path = "aftermath.rs"]
 mod aftermath;
+#[path = "deeds.rs"]
+mod deeds;
+#[path = "whose.rs"]
+mod whose;
 
 /// How long our line at the start may hold back the command's output.
 const ANNOUNCING: Duration = Duration::from_millis(200);
@@ -77,7 +82,7 @@ fn run_guarded(request: Request) -> Result<Ending, Refused> {
         .ok()
         .map(|sentinel| Arc::new(Beside::new(sentinel)));
 
-    let launch = Launch::ready(streams, beside, &mut notes)
+    let launch = Launch::ready(streams, beside, &request.settings.act, &mut notes)
         .map_err(|e| Refused::own(format!("can't start: {e}; close some descriptors")))?;
     let beside = launch.beside.as_deref();
     let asked = Asked {
@@ -102,14 +107,17 @@ struct Launch {
     ring: Arc<Ring>,
     relays: Relays,
     bells: Bells,
+    orders: Option<Arc<Orders>>,
 }
 
 impl Launch {
     fn ready(
         mut streams: Streams,
         beside: Option<Arc<Beside>>,
+        act: &ActSettings,
         notes: &mut Vec<String>,
     ) -> io::Result<Self> {
+        let orders = Orders::wanted(act)?;
         let bells = Bells::new()?;
         let ring = Arc::new(Ring::new(streams.sources.len()));
         let tap: Arc<dyn Tap> = ring.clone();
@@ -120,6 +128,7 @@ impl Launch {
                 ring,
                 relays,
                 bells,
+                orders,
             }),
             // The run goes on as if we weren't there.
             Err(error) => {
@@ -130,6 +139,7 @@ impl Launch {
                     ring: Arc::new(Ring::new(0)),
                     relays: Relays::start(Vec::new(), &tap)?,
                     bells,
+                    orders,
                 })
             }
         }
@@ -169,6 +179,7 @@ impl Launch {
             ring,
             mut relays,
             bells,
+            orders,
         } = self;
         let clock = RunClock::start();
         for signal in &prepared.placement.early {
@@ -190,6 +201,7 @@ impl Launch {
             ring,
             relays: relays.progress(),
             beside: beside.clone(),
+            orders: orders.clone(),
         };
         // From here on there is a child, whatever happens.
         let watchers = watch(prepared, watching, bells);
@@ -206,6 +218,7 @@ impl Launch {
             watchers,
             relays,
             beside,
+            orders,
             arrivals,
             early,
             is_quiet,
@@ -240,6 +253,7 @@ struct Run {
     relays: Relays,
     watchers: Watchers,
     beside: Option<Arc<Beside>>,
+    orders: Option<Arc<Orders>>,
     arrivals: Arrivals,
     early: Mask,
     state: State,
@@ -297,6 +311,11 @@ impl Run {
             } else {
                 arrivals
             }),
+            watch(
+                self.orders
+                    .as_ref()
+                    .map_or(arrivals, |orders| orders.as_fd()),
+            ),
         ];
         let patience = self
             .finishing
@@ -341,6 +360,9 @@ impl Run {
             .is_some_and(|since| since.elapsed() >= self.watchers.patience())
         {
             happened.push(Happening::Overdue);
+        }
+        if let (true, Some(orders)) = (ready[3], &self.orders) {
+            happened.extend(orders.take().into_iter().map(Happening::Ordered));
         }
         let (child, relays) = (&self.child, &self.relays);
         happened.extend(self.stopper.look(child, relays, &self.watchers, changed));
@@ -387,44 +409,6 @@ impl Run {
         self.is_reaping_late = reaped.is_none();
     }
 
-    /// Who else has this signal.
-    fn place(&mut self, signal: i32) -> Option<Happening> {
-        if signal == libc::SIGCONT {
-            // Who goes on may look at its size while we still find out who else has this.
-            self.relays.copy_sizes();
-        }
-        let beside = self.beside.as_deref();
-        let forget = || {
-            if let Some(beside) = beside {
-                beside.consume(signal);
-            }
-        };
-        let placed = signals::take_placed(signal, beside.map(Beside::sentinel), &forget)?;
-        let (reach, from) = match placed.origin {
-            Origin::Terminal => (Reach::Child, "terminal".to_owned()),
-            Origin::Group => (Reach::Child, "group".to_owned()),
-            Origin::Job(pid) => (Reach::FromJob, pid.to_string()),
-            Origin::Alone(pid) => (Reach::UsAlone, pid.to_string()),
-        };
-        if let (true, Some(beside)) = (signal == libc::SIGCONT && reach != Reach::Child, beside) {
-            beside.go_on();
-        }
-        let reach = if self.early.has(signal) {
-            Reach::UsAlone
-        } else {
-            reach
-        };
-        self.early = self.early.without(signal);
-        Some(Happening::Signal {
-            signal,
-            name: signals::name(signal),
-            reach,
-            from,
-            sender: placed.sender,
-            ignored: signals::was_ignored(signal),
-        })
-    }
-
     fn carry_out(&mut self, action: Action) {
         match action {
             Action::Forward(signal) => {
@@ -442,6 +426,11 @@ impl Run {
             Action::Cancelling => self.watchers.cancelling(),
             Action::Asked => self.stopper.asked(),
             Action::TimeOut => self.stopper.time_out(),
+            Action::SendFor(order) => self.send_for(&order),
+            Action::StopFor(order) => {
+                self.watchers.stopping_for(order.finding);
+                self.stopper.stop();
+            }
             Action::Clear(how) => self.stopper.clear(how),
             Action::Log(event) => self.watchers.log(event),
             Action::Drain => {
@@ -457,32 +446,5 @@ impl Run {
             // Taken out before.
             Action::Leave(_) => {}
         }
-    }
-
-    /// Stops as the child was stopped, unless it goes on by now: whoever has continued the job
-    /// won't do it again. A relay may have been stopped before us, and the shell have noticed.
-    fn stop(&mut self, signal: i32) {
-        let (main, lives) = (self.child.pid(), !self.child.has_ended());
-        // One that has ended is followed by nobody.
-        let beside = self.beside.clone().filter(|_| lives);
-        beside.as_ref().inspect(|b| b.stopping(main));
-        self.relays.settle();
-        self.relays.mirror();
-        // A stop signal takes away a continuation that waits, which may be the child's as well.
-        if Mask::pending().has(libc::SIGCONT)
-            && let Some(continued) = self.place(libc::SIGCONT)
-        {
-            for action in self.state.handle(continued) {
-                self.carry_out(action);
-            }
-        }
-        let since = Instant::now();
-        stop_if(signal, || {
-            !lives || process::is_stopped(main) != Some(false)
-        });
-        self.stopper.was_stopped(since.elapsed());
-        beside.inspect(|b| b.going_on());
-        // Somebody has continued us, perhaps in a window of another size.
-        self.relays.copy_sizes();
     }
 }

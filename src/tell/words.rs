@@ -97,7 +97,7 @@ pub struct Words {
     /// An exit code.
     pub exit_code: &'static str,
     severities: [&'static str; 3],
-    outcomes: [&'static str; 6],
+    outcomes: [&'static str; 7],
 }
 
 impl Words {
@@ -113,13 +113,14 @@ impl Words {
 
     /// How a run ended.
     pub fn outcome(&self, outcome: Outcome) -> &'static str {
-        let [ok, failed, killed, cancelled, timed_out, lost] = self.outcomes;
+        let [ok, failed, killed, cancelled, timed_out, stopped, lost] = self.outcomes;
         match outcome {
             Outcome::Ok => ok,
             Outcome::Failed => failed,
             Outcome::Killed => killed,
             Outcome::Cancelled => cancelled,
             Outcome::TimedOut => timed_out,
+            Outcome::Stopped => stopped,
             Outcome::Lost => lost,
         }
     }
@@ -161,6 +162,7 @@ const ENGLISH: Words = Words {
         "killed",
         "cancelled",
         "timed out",
+        "stopped",
         "lost",
     ],
 };
@@ -195,7 +197,15 @@ const CHINESE: Words = Words {
     test_body: "这是一条测试消息：gpuwatch 的告警会发到这里。",
     exit_code: "退出码 {}",
     severities: ["提示", "警告", "严重"],
-    outcomes: ["已完成", "失败", "被终止", "已取消", "超时", "失联"],
+    outcomes: [
+        "已完成",
+        "失败",
+        "被终止",
+        "已取消",
+        "超时",
+        "已停止",
+        "失联",
+    ],
 };
 
 /// Puts values in the places of `{}`, in order.

@@ -180,17 +180,24 @@ fn keys_or_null(map: &Node, section: &'static [KeyOf], path: &str) -> Result<(),
 }
 
 fn action(node: &Node, path: &str) -> Result<(), ProfileError> {
-    const COMMAND: &[KeyOf] = &[KeyOf {
-        name: "command",
-        kind: Kind::List(&Kind::Text),
-        doc: "the program and its arguments",
-    }];
+    const WITH_MORE: &[KeyOf] = &[
+        KeyOf {
+            name: "command",
+            kind: Kind::List(&Kind::Text),
+            doc: "the program and its arguments",
+        },
+        KeyOf {
+            name: "signal",
+            kind: Kind::Text,
+            doc: "the signal's name",
+        },
+    ];
     match &node.value {
-        Value::Map(_) => keys(node, COMMAND, path),
-        _ if node.text() == Some("stacks") => Ok(()),
+        Value::Map(_) => keys(node, WITH_MORE, path),
+        _ if matches!(node.text(), Some("stacks" | "stop" | "restart")) => Ok(()),
         _ => {
-            let what = instead(node, "stacks, or {command: [PROGRAM, ARGUMENT...]}");
-            Err(ProfileError::new(&node.place, path, what))
+            let what = "stacks, {command: [PROGRAM, ARGUMENT...]}, {signal: NAME}, stop or restart";
+            Err(ProfileError::new(&node.place, path, instead(node, what)))
         }
     }
 }

@@ -47,7 +47,7 @@ pub enum Kind {
     Secret,
     /// An expression.
     Expression,
-    /// `stacks`, or `{command: [...]}`.
+    /// `stacks`, `stop`, `restart`, `{signal: NAME}`, or `{command: [...]}`.
     Action,
     /// A list.
     List(&'static Kind),

@@ -35,8 +35,9 @@ impl Layer {
         Ok(Self { tree, extends })
     }
 
-    /// What a file may not say before somebody has vouched for it: commands to run, places to
-    /// send to, write to or listen at, and variables that make programs load code or send elsewhere.
+    /// What a file may not say before somebody has vouched for it: commands to run, what is done
+    /// to the job (a signal, a stop, another start), places to send to, write to or listen at, and
+    /// variables that make programs load code or send elsewhere.
     ///
     /// # Errors
     /// The first such thing. `cure` tells what to do.
@@ -57,13 +58,18 @@ impl Layer {
             }
         }
         for (key, actions) in self.tree.get("act").map_or(&[][..], Node::entries) {
-            let command = actions
-                .items()
-                .iter()
-                .any(|action| action.get("command").is_some());
-            if command {
+            let has = |what: fn(&Node) -> bool| actions.items().iter().any(what);
+            if has(|action| action.get("command").is_some()) {
                 return refuse(&key.place, "act", "it names a command to run");
             }
+            if has(|action| action.text() != Some("stacks")) {
+                return refuse(&key.place, "act", "it signals, ends or restarts the job");
+            }
+        }
+        if let Some(on) = self.tree.at(&["end", "restart", "on"])
+            && !on.items().is_empty()
+        {
+            return refuse(&on.place, "end.restart", "it starts the command again");
         }
         for (key, place) in self.tree.get("metrics").map_or(&[][..], Node::entries) {
             if !place.is_null() {

@@ -17,7 +17,7 @@ use super::{End, Env, Gpus, Metrics, Profile, Progress, Record, Restart, Variabl
 use crate::model::names::FINDINGS;
 use crate::model::{
     ActSettings, Action, EndSettings, FindingSettings, Gate, GpuChoice, JudgeSettings, Leftovers,
-    Limit, PatrolSettings, TellSettings,
+    Limit, PatrolSettings, SIGNALS, TellSettings, signal_named,
 };
 use crate::plan::expression::{self, Names, Scope};
 use crate::plan::nearest::suggestion;
@@ -259,8 +259,22 @@ fn act(node: Option<&Node>, known: &[String]) -> Result<ActSettings, ProfileErro
 }
 
 fn action(node: &Node, path: &str) -> Result<Action, ProfileError> {
-    if node.text() == Some("stacks") {
-        return Ok(Action::Stacks);
+    match node.text() {
+        Some("stacks") => return Ok(Action::Stacks),
+        Some("stop") => return Ok(Action::Stop),
+        Some("restart") => return Ok(Action::Restart),
+        _ => {}
+    }
+    if let Some(signal) = node.get("signal") {
+        let name = signal.text().unwrap_or_default();
+        let known = signal_named(name).filter(|_| node.get("command").is_none());
+        return known.map(Action::Signal).ok_or_else(|| {
+            let list = SIGNALS.join(", ");
+            let what = format!(
+                "'signal' must be one of {list}, and stand alone; what shall end the command is 'stop'"
+            );
+            ProfileError::new(&node.place, path, what)
+        });
     }
     let argv = texts(node.get("command"));
     if argv.first().is_none_or(String::is_empty) {

@@ -75,7 +75,10 @@ fn kind(kind: &Kind) -> Value {
         Kind::Percent => json!({"type": "number", "minimum": 0, "maximum": 100}),
         Kind::Count => json!({"type": "integer", "minimum": 0}),
         Kind::Action => json!({"anyOf": [
-            {"const": "stacks"},
+            {"enum": ["stacks", "stop", "restart"]},
+            {"type": "object", "additionalProperties": false, "required": ["signal"], "properties": {
+                "signal": {"type": "string"},
+            }},
             {"type": "object", "additionalProperties": false, "required": ["command"], "properties": {
                 "command": {"type": "array", "minItems": 1, "items": {"type": "string"}},
             }},

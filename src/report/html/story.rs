@@ -56,6 +56,7 @@ fn verb(record: &RunRecord) -> &'static str {
         Some(Outcome::Failed) => "failed",
         Some(Outcome::Killed) => "was killed",
         Some(Outcome::TimedOut) => "was ended by its time limit",
+        Some(Outcome::Stopped) => "was stopped because of a finding",
         Some(Outcome::Cancelled) => "was cancelled",
         _ if word(record) == "cancelled" => "was cancelled",
         _ => "ended",
