@@ -2,7 +2,7 @@
 //!
 //! Owns who lives, who waits for what, and when the main process ended. Judges nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{Event, Logged, ProcessChange, Sample};
 
@@ -57,6 +57,8 @@ pub struct Processes {
     /// The first one that ended while the main process lived, and whether it is told apart: several
     /// that ended between two looks have no order.
     first_gone: Option<(Gone, bool)>,
+    /// Ranks that ended and were not started anew.
+    gone: BTreeSet<u32>,
     /// A name that tells of a notebook was seen.
     pub interactive: bool,
     main_cores: u32,
@@ -150,6 +152,7 @@ impl Processes {
     }
 
     fn is_gone(&mut self, gone: Gone) {
+        self.gone.insert(gone.rank);
         match &mut self.first_gone {
             Some((first, alone)) => {
                 *alone &= first.rank == gone.rank || first.at_s < gone.at_s;
@@ -160,13 +163,10 @@ impl Processes {
         self.lost_rank = Some(gone);
     }
 
-    /// Who started the ranks has started one anew, and so all of them.
-    fn starts_again(&mut self, rank: Option<u32>) {
-        if self
-            .lost_rank
-            .as_ref()
-            .is_some_and(|gone| Some(gone.rank) == rank)
-        {
+    /// Who started the ranks has started one anew, and so all of them, or as many as are left.
+    fn starts(&mut self, rank: u32) {
+        if self.gone.contains(&rank) {
+            self.gone.clear();
             self.lost_rank = None;
             self.first_gone = None;
         }
@@ -202,8 +202,8 @@ impl Processes {
         if self.live.len() >= MOST && !self.live.contains_key(&pid) {
             return;
         }
-        if change == ProcessChange::Started && rank.is_some() {
-            self.starts_again(rank);
+        if let (ProcessChange::Started, Some(rank)) = (change, rank) {
+            self.starts(rank);
         }
         let member = self.live.entry(pid).or_default();
         member.name = name.cloned().or_else(|| member.name.take());

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use crate::act::stacks::{Evidence, Request, Subject, collect};
-use crate::model::{OwnProcesses, ProcessId, RunRecord, Sample, Stamp};
+use crate::model::{OwnProcesses, ProcessId, RunRecord, RunState, Sample, Stamp};
 use crate::observe::{JobTick, ProcFs, is_network};
 use crate::record::run_dir::{LOCK, write_evidence};
 use crate::record::{RecordError, now, output_log};
@@ -86,10 +86,16 @@ pub fn request(at: Stamp, about: &str, job: &Members, known: Known<'_>) -> Reque
 /// # Errors
 /// The run isn't in progress here, or the answer can't be written, in a sentence.
 pub fn of_run(dir: &Path, record: &RunRecord) -> Result<(Evidence, String), String> {
-    if record.ended.is_some() {
+    if record.origin.is_some() {
+        let main = record.pid.unwrap_or_default();
+        return Err(format!(
+            "gpuwatch didn't launch it: ask 'py-spy dump --pid {main}'"
+        ));
+    }
+    if record.ended.is_some() || record.state == RunState::Lost {
         let dir = dir.join("evidence");
         return Err(format!(
-            "the run has ended: what was collected meanwhile is in {}",
+            "the run is over: what was collected meanwhile, if anything, is in {}",
             dir.display()
         ));
     }

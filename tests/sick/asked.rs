@@ -62,6 +62,8 @@ fn a_run_in_progress_tells_where_it_stands_and_goes_on() {
     for part in said {
         assert!(text.contains(&part), "{part}\n{text}");
     }
+    let (_, lines) = text.split_once("\n== the last lines of output\n").unwrap();
+    assert!(lines.lines().count() > 50, "{lines}");
     // Neither gpuwatch nor its helper is one of the job's processes.
     assert_eq!(text.matches("\n== ").count(), 2 + 3, "{text}");
     let copy = file.replace(".txt", "-flight-recorder-0");
@@ -72,5 +74,5 @@ fn a_run_in_progress_tells_where_it_stands_and_goes_on() {
     live.end().assert_ok();
     let ended = patient.sandbox.gpuwatch(&["stacks"]).run();
     assert_eq!(ended.code(), Some(1));
-    assert!(ended.err().contains("has ended"), "{}", ended.err());
+    assert!(ended.err().contains("the run is over"), "{}", ended.err());
 }

@@ -56,6 +56,13 @@ fn who_waits_for_a_rank_that_ended_is_told_after_a_minute() {
     run.rank(0, Exited).rank(0, Started).rank(1, Started);
     run.go(100, &quiet());
     assert_eq!(run.alarms(), NONE);
+    // As many as are left are.
+    let mut run = Run::new();
+    run.rank(0, Started).rank(1, Started);
+    run.steps(600, 2, &training()).rank(0, Exited);
+    run.rank(1, Exited).rank(0, Started);
+    run.go(100, &quiet());
+    assert_eq!(run.alarms(), NONE);
 }
 
 #[test]
