@@ -64,11 +64,11 @@ impl Secrets {
     }
 }
 
-/// The profile, and the servers that get its alerts.
-fn profile(sandbox: &Sandbox, all: &mut Secrets) -> (String, BTreeMap<&'static str, Server>) {
+/// Services that all fail, each in another way, some of them by repeating what they were sent.
+fn servers() -> BTreeMap<&'static str, Server> {
     let redirect = Answer::with(307, "Location", "http://nowhere.invalid/t0ken-dingtalk-url");
     let feishu = r#"{"code":19021,"msg":"t0ken-feishu-url and t0ken-feishu-sign"}"#;
-    let servers: BTreeMap<&str, Server> = [
+    [
         ("hook", Answer::status(503)),
         (
             "slack",
@@ -84,75 +84,99 @@ fn profile(sandbox: &Sandbox, all: &mut Secrets) -> (String, BTreeMap<&'static s
     ]
     .into_iter()
     .map(|(name, answer)| (name, Server::start(&[answer])))
-    .collect();
-    let mut url = |name: &str, path: &str| {
-        let word = all.word(name, "url");
-        servers[name].url(&format!("{path}{word}"))
+    .collect()
+}
+
+/// Channels that get a secret by a variable, by a file, or as it is.
+fn channels(sandbox: &Sandbox, all: &mut Secrets, servers: &BTreeMap<&str, Server>) -> String {
+    let url = |all: &mut Secrets, name: &str, path: &str| {
+        servers[name].url(path) + &all.word(name, "url")
     };
-    let hook = url("hook", "/");
-    let slack = url("slack", "/services/");
-    let teams = url("teams", "/workflows/");
-    let feishu = url("feishu", "/open-apis/bot/v2/hook/");
-    let dingtalk = url("dingtalk", "/robot/send?access_token=");
-    // TLS, to a server that has none.
-    let wecom = url("wecom", "/cgi-bin/webhook/send?key=").replace("http:", "https:");
-    let ntfy = url("ntfy", "/");
-    let prom = url("prom", "/").replace("http://", "http://user:t0ken-prom-password@");
-    let switch = url("switch", "/");
-    let discord = closed_url().replace("t0ken", &all.word("discord", "url"));
+    let mut lines = Vec::new();
+    let hook = url(all, "hook", "/");
+    let hook = all.in_variable("HOOK", &hook);
     let key = format!("whsec_{}", STANDARD.encode(all.word("hook", "key")));
+    let key = Secrets::in_file(sandbox, "key", &key);
     let header = format!("Bearer {}", all.word("hook", "header"));
-    let prom_header = all.word("prom", "header");
-    all.word("prom", "password");
-    let (feishu_sign, dingtalk_sign) = (all.word("feishu", "sign"), all.word("dingtalk", "sign"));
-    let (ntfy_token, bot) = (all.word("ntfy", "token"), all.word("telegram", "token"));
+    let header = all.in_variable("HEADER", &header);
+    lines.push(format!(
+        "hook: {{type: webhook, url: '{hook}', secret: '{key}', headers: {{Authorization: '{header}'}}}}"
+    ));
+    let slack = url(all, "slack", "/services/");
+    let slack = Secrets::in_file(sandbox, "slack", &slack);
+    lines.push(format!("slack: {{type: slack, url: '{slack}'}}"));
+    let teams = url(all, "teams", "/workflows/");
+    lines.push(format!("teams: {{type: teams, url: '{teams}'}}"));
+    let discord = closed_url().replace("t0ken", &all.word("discord", "url"));
+    lines.push(format!("discord: {{type: discord, url: '{discord}'}}"));
+    let feishu = url(all, "feishu", "/open-apis/bot/v2/hook/");
+    let sign = Secrets::in_file(sandbox, "sign", &all.word("feishu", "sign"));
+    lines.push(format!(
+        "feishu: {{type: feishu, url: '{feishu}', secret: '{sign}'}}"
+    ));
+    let dingtalk = url(all, "dingtalk", "/robot/send?access_token=");
+    let sign = all.word("dingtalk", "sign");
+    lines.push(format!(
+        "dingtalk: {{type: dingtalk, url: '{dingtalk}', secret: '{sign}'}}"
+    ));
+    // TLS, to a server that has none.
+    let wecom = url(all, "wecom", "/cgi-bin/webhook/send?key=").replace("http:", "https:");
+    lines.push(format!("wecom: {{type: wecom, url: '{wecom}'}}"));
+    let bot = format!("1:{}", all.word("telegram", "token"));
+    let bot = all.in_variable("BOT", &bot);
+    lines.push(format!(
+        "telegram: {{type: telegram, url: 'http://nowhere.invalid', token: '{bot}', chat: '1'}}"
+    ));
+    lines.extend(more_channels(sandbox, all, &url));
+    lines
+        .iter()
+        .map(|line| format!("    {line}\n"))
+        .fold(String::new(), |all, line| all + &line)
+}
+
+fn more_channels(
+    sandbox: &Sandbox,
+    all: &mut Secrets,
+    url: &dyn Fn(&mut Secrets, &str, &str) -> String,
+) -> Vec<String> {
+    let ntfy = url(all, "ntfy", "/");
+    let token = all.word("ntfy", "token");
+    let prom = url(all, "prom", "/");
+    let user = format!("http://user:{}@", all.word("prom", "password"));
+    let prom = prom.replace("http://", &user);
+    let header = all.word("prom", "header");
+    let switch = url(all, "switch", "/");
     let (port, _) = mail_server(Script {
         refuses: Some(("AUTH", 535)),
         offers: &["AUTH PLAIN"],
     });
-    let post = format!(
-        "smtp://t0ken-post-user:{}@127.0.0.1:{port}",
-        all.word("post", "password")
-    );
-    all.word("post", "user");
-    let hook = all.in_variable("HOOK", &hook);
-    let header = all.in_variable("HEADER", &header);
-    let bot = all.in_variable("BOT", &format!("1:{bot}"));
-    let post = Secrets::in_file(sandbox, "post", &post);
-    let slack = Secrets::in_file(sandbox, "slack", &slack);
-    let key = Secrets::in_file(sandbox, "key", &key);
-    let sign = Secrets::in_file(sandbox, "sign", &feishu_sign);
+    let (user, password) = (all.word("mail", "user"), all.word("mail", "password"));
+    let mail = format!("smtp://{user}:{password}@127.0.0.1:{port}");
+    let mail = Secrets::in_file(sandbox, "mail", &mail);
     let out = sandbox.arg("told");
     let program =
         format!("{{ cat; env; cat /proc/$PPID/cmdline; }} > {out}.new; mv {out}.new {out}");
-    let text = format!(
-        r#"rules: [{{name: high, when: progress.loss > 1, for: 0s, severity: critical}}]
-act: {{high: [stacks, {{command: [sh, -c, "cat > found; env >> found"]}}]}}
+    vec![
+        format!("ntfy: {{type: ntfy, url: '{ntfy}', token: '{token}'}}"),
+        format!("prom: {{type: alertmanager, url: '{prom}', headers: {{X-Key: '{header}'}}}}"),
+        format!("switch: {{type: heartbeat, url: '{switch}'}}"),
+        format!("mail: {{type: email, url: '{mail}', from: g@example.org, to: [a@example.org]}}"),
+        format!("program: {{type: command, argv: [sh, -c, \"{program}\"]}}"),
+    ]
+}
+
+const PROFILE: &str = r#"rules: [{name: high, when: progress.loss > 1, for: 0s, severity: critical}]
+act: {high: [stacks, {command: [sh, -c, "cat > found; env >> found"]}]}
 tell:
   channels:
-    hook: {{type: webhook, url: '{hook}', secret: '{key}', headers: {{Authorization: '{header}'}}}}
-    slack: {{type: slack, url: '{slack}'}}
-    discord: {{type: discord, url: '{discord}'}}
-    teams: {{type: teams, url: '{teams}'}}
-    feishu: {{type: feishu, url: '{feishu}', secret: '{sign}'}}
-    dingtalk: {{type: dingtalk, url: '{dingtalk}', secret: '{dingtalk_sign}'}}
-    wecom: {{type: wecom, url: '{wecom}'}}
-    telegram: {{type: telegram, url: 'http://nowhere.invalid', token: '{bot}', chat: '1'}}
-    ntfy: {{type: ntfy, url: '{ntfy}', token: '{ntfy_token}'}}
-    prom: {{type: alertmanager, url: '{prom}', headers: {{X-Key: '{prom_header}'}}}}
-    switch: {{type: heartbeat, url: '{switch}'}}
-    post: {{type: email, url: '{post}', from: g@example.org, to: [a@example.org]}}
-    program: {{type: command, argv: [sh, -c, "{program}"]}}
-"#
-    );
-    (text, servers)
-}
+"#;
 
 #[test]
 fn no_secret_of_any_channel_is_found_anywhere() {
     let sandbox = Sandbox::new();
     let mut all = Secrets::default();
-    let (text, servers) = profile(&sandbox, &mut all);
+    let servers = servers();
+    let text = PROFILE.to_owned() + &channels(&sandbox, &mut all, &servers);
     std::fs::write(sandbox.path("secret-profile.yaml"), text).unwrap();
     let options = ["--profile", "secret-profile.yaml", "--interval", "200ms"];
     let mut job = sandbox.watched(&options, &["sh", "-c", JOB]);
@@ -173,25 +197,38 @@ fn no_secret_of_any_channel_is_found_anywhere() {
     assert!(looked_at >= 3, "ours, the helper, the command");
     all.assert_none("stdout", &ended.out, "");
     all.assert_none("stderr", &ended.err, "");
-    let told: BTreeSet<String> = sandbox
-        .record()
-        .events_of("alert")
+    look_at_files(&sandbox, &all);
+    for (name, server) in &servers {
+        for request in server.requests() {
+            all.assert_none(name, format!("{request:?}").as_bytes(), name);
+        }
+    }
+    for words in [&["alert", "list"][..], &["show"], &["runs", "--json"]] {
+        let ended = sandbox.gpuwatch(words).run();
+        all.assert_none("later", &ended.out, "");
+        all.assert_none("later", &ended.err, "");
+    }
+}
+
+/// What the run and its programs have left.
+fn look_at_files(sandbox: &Sandbox, all: &Secrets) {
+    let events = sandbox.record().events_of("alert");
+    let told = events
         .iter()
-        .map(|event| event["channel"].as_str().unwrap().to_owned())
-        .collect();
-    assert_eq!(told.len(), 13, "each was tried: {told:?}");
-    let top = sandbox.path("").parent().unwrap().to_owned();
-    let files = files_below(&top);
+        .map(|event| event["channel"].as_str().unwrap());
+    assert_eq!(
+        told.collect::<BTreeSet<_>>().len(),
+        13,
+        "each was tried: {events:?}"
+    );
+    let files = files_below(sandbox.path("").parent().unwrap());
     let named = |name: &str| files.iter().any(|file| file.ends_with(name));
     assert!(
         named("told") && named("found") && named("index.jsonl"),
         "{files:?}"
     );
-    assert!(
-        files
-            .iter()
-            .any(|file| file.parent().unwrap().ends_with("outbox"))
-    );
+    let kept = |file: &std::path::PathBuf| file.parent().unwrap().ends_with("outbox");
+    assert!(files.iter().any(kept), "{files:?}");
     for file in &files {
         let name = file.file_name().unwrap().to_str().unwrap();
         if name.starts_with("secret-") {
@@ -204,16 +241,6 @@ fn no_secret_of_any_channel_is_found_anywhere() {
             bytes = text.into_bytes();
         }
         all.assert_none(name, &bytes, "");
-    }
-    for (name, server) in &servers {
-        for request in server.requests() {
-            all.assert_none(name, format!("{request:?}").as_bytes(), name);
-        }
-    }
-    for words in [&["alert", "list"][..], &["show"], &["runs", "--json"]] {
-        let ended = sandbox.gpuwatch(words).run();
-        all.assert_none("later", &ended.out, "");
-        all.assert_none("later", &ended.err, "");
     }
 }
 
