@@ -66,7 +66,6 @@ fn jobs() -> Vec<Healthy> {
         job(TORCH, &["torch_train.py", "sparse"]),
         job(TORCH, &["torch_train.py", "epochs"]),
         job(TORCH, &["torch_train.py", "rl"]),
-        job(KERAS, &["keras_fit.py"]),
         job(TORCH, &["xgboost_train.py"]),
     ]
 }

@@ -38,6 +38,9 @@ fn a_run_in_progress_tells_where_it_stands_and_goes_on() {
     }
     let patient = Patient::new(2);
     let live = train(&patient);
+    wait_until("it has printed more than an alert shows", || {
+        patient.sandbox.so_far("output.log").lines().count() > 60
+    });
     let record = patient.sandbox.record();
     std::fs::write(record.folder.join("flight-recorder-0"), "collectives").unwrap();
     // A busy machine may leave py-spy too little of its time.
