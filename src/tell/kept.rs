@@ -53,9 +53,15 @@ impl Kept {
         }
     }
 
-    /// The same alert may wait for several channels.
+    /// The same alert may wait for several channels, of whose names little may be left.
     pub fn name(&self) -> String {
-        let words = [&self.letter.alert.time, &self.letter.id, &self.channel];
+        let number = self.number.to_string();
+        let words = [
+            &self.letter.alert.time,
+            &self.letter.id,
+            &number,
+            &self.channel,
+        ];
         words.map(|word| plain(word)).join("-")
     }
 

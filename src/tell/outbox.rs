@@ -25,6 +25,9 @@ const MOST: usize = 500;
 /// How often a lock is tried that others hold for a moment, and the pause between.
 const TRIES: (u32, Duration) = (100, Duration::from_millis(10));
 
+/// What was begun so long ago, nobody writes any more, seconds.
+const UNFINISHED_S: u64 = 3600;
+
 const TURN: &str = "lock";
 const SENDER: &str = "sender-";
 
@@ -85,7 +88,7 @@ impl Outbox {
         Ok(surplus as u64)
     }
 
-    fn write(&self, kept: &Kept) -> io::Result<()> {
+    fn write(&self, kept: &Kept) -> io::Result<PathBuf> {
         self.make()?;
         let name = kept.name();
         let unfinished = self.folder.join(format!(".{name}"));
@@ -98,7 +101,13 @@ impl Outbox {
         let mut text = serde_json::to_vec_pretty(kept)?;
         text.push(b'\n');
         file.write_all(&text)?;
-        fs::rename(&unfinished, self.folder.join(format!("{name}.json")))
+        let path = self.file_of(kept);
+        fs::rename(&unfinished, &path)?;
+        Ok(path)
+    }
+
+    fn file_of(&self, kept: &Kept) -> PathBuf {
+        self.folder.join(format!("{}.json", kept.name()))
     }
 
     /// It arrived, or never will.
@@ -106,7 +115,7 @@ impl Outbox {
     /// # Errors
     /// What the system refused.
     pub fn forget(&self, kept: &Kept) -> io::Result<()> {
-        remove(&self.folder.join(format!("{}.json", kept.name())))
+        remove(&self.file_of(kept))
     }
 
     /// Everything that is kept, the oldest first. What can't be read is in the second list,
@@ -259,7 +268,10 @@ impl Sender {
             }
             let mut ours = kept.clone();
             ours.sender = Some(self.name.clone());
-            self.outbox.write(&ours)?;
+            let written = self.outbox.write(&ours)?;
+            if written != *path {
+                remove(path)?;
+            }
             adopted.push(ours);
         }
         self.sweep()?;
@@ -276,16 +288,21 @@ impl Sender {
         self.outbox.keep(&free)
     }
 
-    /// Locks of senders that have gone; they can't come into being while we hold the folder.
+    /// Locks of senders that have gone, which can't come into being while we hold the folder, and
+    /// what nobody has finished writing.
     fn sweep(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.outbox.folder)? {
             let entry = entry?;
-            let is_lock = entry
-                .file_name()
-                .as_encoded_bytes()
-                .starts_with(SENDER.as_bytes());
-            if is_lock && File::open(entry.path()).is_ok_and(|f| f.try_lock_shared().is_ok()) {
-                remove(&entry.path())?;
+            let (name, path) = (entry.file_name(), entry.path());
+            let begins = |with: &str| name.as_encoded_bytes().starts_with(with.as_bytes());
+            let is_dead = || File::open(&path).is_ok_and(|f| f.try_lock_shared().is_ok());
+            let is_old = || {
+                let written = entry.metadata().and_then(|about| about.modified());
+                let age = written.ok().and_then(|written| written.elapsed().ok());
+                age.is_some_and(|age| age.as_secs() > UNFINISHED_S)
+            };
+            if (begins(SENDER) && is_dead()) || (begins(".") && is_old()) {
+                remove(&path)?;
             }
         }
         Ok(())
@@ -347,6 +364,29 @@ mod tests {
         assert_eq!(outbox.list().unwrap().1.len(), 1);
         outbox.forget(&kept).unwrap();
         assert!(outbox.list().unwrap().0.is_empty());
+    }
+
+    #[test]
+    fn channels_are_kept_apart_whatever_they_are_called() {
+        let dir = tempfile::tempdir().unwrap();
+        let outbox = Outbox::at(dir.path());
+        let sender = outbox.sender().unwrap();
+        let letter = letter(State::Raised, Timestamp::now());
+        for (number, channel) in [(0, "团队"), (1, "老板")] {
+            let mut kept = kept(letter.clone(), number);
+            kept.channel = channel.to_owned();
+            sender.take(&kept).unwrap();
+        }
+        let (all, _) = outbox.list().unwrap();
+        assert_eq!(all.len(), 2);
+        outbox.forget(&all[0].1).unwrap();
+        assert_eq!(outbox.list().unwrap().0[0].1.channel, "老板");
+        // A file that was called otherwise is the same alert.
+        drop(sender);
+        fs::rename(&all[1].0, dir.path().join("x.json")).unwrap();
+        let sender = outbox.sender().unwrap();
+        assert_eq!(sender.adopt(|_| true).unwrap().len(), 1);
+        assert_eq!(outbox.list().unwrap().0.len(), 1);
     }
 
     #[test]

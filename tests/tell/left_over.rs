@@ -12,6 +12,11 @@ const FOREVER: &str = "i=0; while :; do i=$((i+1)); echo step $i/100000 loss 9.0
 const A_WHILE: &str = r#"i=0; until grep -q '"rule-4"' "$GPUWATCH_RUN_DIR/events.jsonl"; do
     i=$((i+1)); echo step $i/100000 loss 9.0; sleep 0.1; done"#;
 
+/// What a server says whose alerts are kept, without the end of a run waiting for it.
+fn much_later() -> Answer {
+    Answer::with(429, "Retry-After", "999999")
+}
+
 /// A run whose rules all hold at once: three alarms go at once, the others wait to be gathered.
 fn job(sandbox: &Sandbox, url: &str, script: &str) -> Job {
     let rules = (0..5).map(|i| {
@@ -100,7 +105,7 @@ fn a_run_that_is_killed_leaves_its_alarms_to_the_next_one() {
 #[test]
 fn runs_at_once_send_each_alert_once() {
     let sandbox = Sandbox::new();
-    let server = Server::start(&[Answer::status(503)]);
+    let server = Server::start(&[much_later()]);
     let url = server.url("/t0ken");
     let ended = job(&sandbox, &url, A_WHILE).run();
     ended.assert_ok();
@@ -130,7 +135,7 @@ fn runs_at_once_send_each_alert_once() {
 #[test]
 fn what_is_kept_goes_nowhere_else() {
     let sandbox = Sandbox::new();
-    let one = Server::start(&[Answer::status(503)]);
+    let one = Server::start(&[much_later()]);
     let other = Server::start(&[Answer::status(200)]);
     job(&sandbox, &one.url("/t0ken"), A_WHILE).run().assert_ok();
     // The same name, in another run.
@@ -146,7 +151,7 @@ fn what_is_kept_goes_nowhere_else() {
 #[test]
 fn a_server_that_is_still_away_gets_one_try_and_no_program_is_delayed() {
     let sandbox = Sandbox::new();
-    let server = Server::start(&[Answer::status(503)]);
+    let server = Server::start(&[much_later()]);
     let url = server.url("/t0ken");
     job(&sandbox, &url, A_WHILE).run().assert_ok();
     let before = server.requests().len();
