@@ -20,8 +20,9 @@ use super::failure::Failure;
 const CONNECT: Duration = Duration::from_secs(5);
 /// Time for the whole exchange.
 const WHOLE: Duration = Duration::from_secs(10);
-/// What is read of an answer; the ones that matter have a hundred bytes.
+/// What is read of an answer's body, and for how long; the ones that matter have a hundred bytes.
 const ANSWER: usize = 64 * 1024;
+const BODY: Duration = Duration::from_secs(2);
 /// Redirects that are followed.
 const HOPS: usize = 3;
 /// Nobody is believed who says "come back later than this".
@@ -61,6 +62,8 @@ pub struct Answer {
     pub headers: HeaderMap,
     /// The beginning of its body.
     pub body: Vec<u8>,
+    /// Whether that is as much as is read of it.
+    pub is_whole: bool,
 }
 
 /// Clients, made when they are first needed.
@@ -78,10 +81,13 @@ impl Http {
     pub async fn post(&self, address: &Address, post: &Post) -> Result<Answer, Failure> {
         let exchange = async {
             let response = self.follow(address, post).await?;
+            let (status, headers) = (response.status(), response.headers().clone());
+            let (body, is_whole) = head_of(response).await;
             Ok(Answer {
-                status: response.status(),
-                headers: response.headers().clone(),
-                body: head_of(response).await,
+                status,
+                headers,
+                body,
+                is_whole,
             })
         };
         match tokio::time::timeout(WHOLE, exchange).await {
@@ -188,17 +194,22 @@ pub fn use_ring() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// The beginning of an answer's body, as far as it comes.
-async fn head_of(mut response: Response) -> Vec<u8> {
+/// The beginning of an answer's body, as far as it comes in time, and whether that is all: the
+/// status has said already what became of the message, and another try would say it twice.
+async fn head_of(mut response: Response) -> (Vec<u8>, bool) {
     let mut body = Vec::new();
-    while let Ok(Some(chunk)) = response.chunk().await {
-        body.extend_from_slice(&chunk);
-        if body.len() >= ANSWER {
-            body.truncate(ANSWER);
-            break;
+    let reads = async {
+        while let Some(chunk) = response.chunk().await.ok()? {
+            body.extend_from_slice(&chunk);
+            if body.len() >= ANSWER {
+                body.truncate(ANSWER);
+                break;
+            }
         }
-    }
-    body
+        Some(())
+    };
+    let came = tokio::time::timeout(BODY, reads).await;
+    (body, matches!(came, Ok(Some(()))))
 }
 
 /// What a status means.

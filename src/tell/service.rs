@@ -67,7 +67,13 @@ pub async fn send(service: &dyn Service, http: &Http, letter: &Letter) -> Result
     let (address, post) = service.request(letter, SystemTime::now())?;
     let answer = http.post(&address, &post).await?;
     match http::judge(&address, &answer) {
-        Ok(()) => service.accepted(&answer.body),
+        Ok(()) => service.accepted(&answer.body).map_err(|refused| {
+            if answer.is_whole {
+                return refused;
+            }
+            // Whether it was accepted stands in what did not come.
+            Failure::later(format!("{address} did not answer to the end"))
+        }),
         Err(failure) => Err(match (failure.next, service.wait(&answer.body)) {
             // A header goes before what the body says.
             (Next::Later(None), Some(wait)) => failure.not_before(wait.min(http::LONGEST_WAIT)),

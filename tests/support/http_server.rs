@@ -17,6 +17,8 @@ pub enum Answer {
     Silence,
     /// One byte a second.
     Drip,
+    /// A good status at once, and of the body one byte a second.
+    SlowBody,
     /// Closes the connection.
     HangUp,
 }
@@ -152,15 +154,21 @@ fn give(mut stream: &TcpStream, answer: &Answer) -> std::io::Result<()> {
         Answer::Silence => loop {
             std::thread::sleep(Duration::from_secs(1));
         },
-        Answer::Drip => {
-            for byte in "HTTP/1.1 200 OK\r\ncontent-length: 9000\r\n\r\n".bytes() {
-                stream.write_all(&[byte])?;
-                std::thread::sleep(Duration::from_secs(1));
-            }
-            Ok(())
+        Answer::Drip => drip(stream, "HTTP/1.1 200 OK\r\ncontent-length: 9000\r\n\r\n"),
+        Answer::SlowBody => {
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9000\r\n\r\n")?;
+            drip(stream, &"{".repeat(9000))
         }
         Answer::HangUp => Err(std::io::ErrorKind::ConnectionAborted.into()),
     }
+}
+
+fn drip(mut stream: &TcpStream, text: &str) -> std::io::Result<()> {
+    for byte in text.bytes() {
+        stream.write_all(&[byte])?;
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    Ok(())
 }
 
 fn read(reader: &mut BufReader<TcpStream>) -> Option<Request> {

@@ -102,6 +102,27 @@ fn a_long_wait_is_kept_for_later_at_the_end() {
     assert!(problem.contains("gpuwatch alert flush"), "{problem}");
 }
 
+/// The status says that it was taken: whatever becomes of the body, it isn't sent again. A service
+/// that says in the body whether it took it is another matter.
+#[test]
+fn an_answer_whose_body_never_ends_is_an_answer() {
+    let server = Server::start(&[Answer::SlowBody]);
+    let bot = Server::start(&[Answer::SlowBody]);
+    let run = Run::with(vec![
+        webhook(&server.url("/t0ken")),
+        Channel::WeCom {
+            url: secret(&bot.url("/t0ken")),
+        },
+    ]);
+    run.raise("stalled");
+    assert_eq!(run.wait_for_fates(1), ["c0 stalled sent"]);
+    bot.wait_for(2);
+    let end = run.end();
+    assert_eq!(server.requests().len(), 1);
+    assert_eq!(end.fates(), ["c0 stalled sent", "c1 stalled kept"]);
+    assert!(end.took < Duration::from_millis(5500), "{:?}", end.took);
+}
+
 #[test]
 fn nobody_listens_for_a_while() {
     let url = closed_url();
