@@ -136,15 +136,17 @@ impl Ramp {
         (ty / tt, ty * ty / (tt * yy))
     }
 
-    /// Whether it grows ever more slowly.
+    /// Whether it grows ever more slowly: in the second half of it, or at its end.
     fn slows_down(&self) -> bool {
         if self.lows.len() < BLOCKS {
             return false;
         }
         let low = |i: usize| self.lows[i].mib;
         let (first, middle, last) = (low(0), low(BLOCKS / 2 - 1), low(BLOCKS - 1));
-        // Three steps before the middle, four after it.
+        let late = low(BLOCKS - 3);
+        // Three steps before the middle, four after it; five, and the last two.
         (last - middle) / 4.0 < STEADY * (middle - first) / 3.0
+            || (last - late) / 2.0 < STEADY * (late - first) / 5.0
     }
 }
 
