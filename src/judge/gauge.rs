@@ -201,10 +201,12 @@ impl Gauge {
         self.others_mib = used.zip(job).map(|(used, job)| (used - job).max(0.0));
     }
 
-    /// Between an idle context and the power of training, once the former was learnt.
+    /// Between an idle context and the power of training. Of who never rested only his own work
+    /// is known: whether it is full.
     fn load_by_power(&self, share: f64) -> Option<f64> {
+        let seen = self.idle < MOST_IDLE || share >= TRAINING;
         let over = (share - self.idle) / (TRAINING - self.idle);
-        (self.powers_n >= LEARNT).then_some((over * 100.0).clamp(0.0, 100.0))
+        (seen && self.powers_n >= LEARNT).then_some((over * 100.0).clamp(0.0, 100.0))
     }
 
     /// The 5th percentile of power while memory is held.

@@ -18,7 +18,7 @@ const SPAN_S: f64 = 120.0;
 const LEAST: usize = 30;
 /// No more ticks are kept, however close they are.
 const MOST: usize = 256;
-/// So many rests come and go.
+/// So many rests come after full speed.
 const OFTEN: u32 = 4;
 /// A rhythm shows in so many ticks, and repeats after so many at the most.
 const RHYTHM: usize = 60;
@@ -128,8 +128,9 @@ impl Window {
     pub fn swings(&self) -> bool {
         let rests = self.share(|t| t.load < RESTS_PCT);
         let full = self.share(|t| t.load > FULL_PCT);
-        // One rest alone is a pause, or the end.
-        let often = self.rests() >= OFTEN;
+        // One rest alone is a pause, or the end; and what was slow before it became fast hasn't
+        // rested because a reading lies now here, now there of the line.
+        let often = self.falls() >= OFTEN;
         often && rests >= 0.2 && full >= 0.2 || self.rhythm().is_some_and(|r| r > 0.3)
     }
 
@@ -153,6 +154,20 @@ impl Window {
             before = rest;
         }
         stretches
+    }
+
+    /// How often they rest after full speed.
+    fn falls(&self) -> u32 {
+        let (mut falls, mut full) = (0, false);
+        for tick in &self.ticks {
+            if tick.load > FULL_PCT {
+                full = true;
+            } else if tick.load < RESTS_PCT {
+                falls += u32::from(full);
+                full = false;
+            }
+        }
+        falls
     }
 
     /// The highest peak of the load's autocorrelation at lags of up to 30 ticks: where it rises

@@ -115,6 +115,38 @@ fn a_rhythm_below_the_sampling_shows_by_its_beat() {
 }
 
 #[test]
+fn what_becomes_faster_once_has_not_come_and_gone() {
+    let busy = |mut sample: Sample| {
+        sample.job.n_busy = Reading::Value(8);
+        sample
+    };
+    // A reading now on this side of the line of rest, now on the other one.
+    let mut run = Run::new();
+    go(&mut run, 600, 3, |i| {
+        busy(load(if i % 2 == 0 { 8.0 } else { 12.0 }))
+    });
+    go(&mut run, 300, 1, |_| busy(load(95.0)));
+    assert_eq!(run.alarms(), NONE);
+    // Use isn't told, and the GPU never rested: its steady power isn't that of an idle one.
+    let unseen = |watts: f64| {
+        let mut sample = busy(load(95.0));
+        let gpu = &mut sample.gpus[0];
+        gpu.power_w = Reading::Value(watts);
+        gpu.util_pct = Reading::default();
+        gpu.mem_util_pct = Reading::default();
+        sample.job_sm_pct = vec![Reading::default()];
+        sample
+    };
+    let mut run = Run::new();
+    go(&mut run, 1200, 3, |i| {
+        unseen(if i % 2 == 0 { 165.0 } else { 185.0 })
+    });
+    assert!(run.life("low-use").is_empty(), "{:?}", run.first("low-use"));
+    go(&mut run, 300, 1, |_| unseen(310.0));
+    assert_eq!(run.alarms(), NONE);
+}
+
+#[test]
 fn steady_low_use_evaluations_and_drifts_are_no_starving() {
     let busy = |pct: f64| {
         let mut sample = load(pct);
