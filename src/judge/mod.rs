@@ -288,7 +288,8 @@ impl Judge {
         let asks = self.waiting.asks();
         self.stalled.sample(sample, &v, asks, book);
         self.idle.sample(&v, self.stalled.is_literal(), book);
-        self.unused.sample(sample.progress.loss.is_some(), &v, book);
+        let loss = sample.progress.loss.map(|loss| loss.0);
+        self.unused.sample(loss, &v, book);
         self.loss.sample(&sample.progress, &v, book);
         self.phases.sample(&v, book);
         let steady = self.window.push(sample, &v);

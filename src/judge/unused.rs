@@ -15,6 +15,8 @@ const TOLD_S: f64 = 60.0;
 const UNTOLD_S: f64 = 100.0;
 /// A shorter run isn't worth a word, seconds.
 const SHORT_S: f64 = 10.0;
+/// Without GPUs that were used before, training goes on when so many advances were seen.
+const GOES_ON: u64 = 3;
 /// Who reads so much may be preparing, 10^6 bytes a second.
 const READS_MB_S: f64 = 10.0;
 
@@ -22,19 +24,29 @@ const READS_MB_S: f64 = 10.0;
 #[derive(Clone, Debug, Default)]
 pub struct Unused {
     used: bool,
+    /// Since when memory that was the job's is no longer, in seconds of the run.
+    gone_s: Option<f64>,
+    /// The loss that was shown last while it was.
+    loss: Option<f64>,
     unsure: bool,
     began_own_s: Option<f64>,
+    /// Advances then.
+    began_count: u64,
     began_s: f64,
     busy_s: f64,
     shows_loss: bool,
 }
 
 impl Unused {
-    /// Takes in one sample.
-    pub fn sample(&mut self, loss: bool, v: &View<'_>, book: &mut Book) {
+    /// Takes in one sample. `loss`: as it is displayed.
+    pub fn sample(&mut self, loss: Option<f64>, v: &View<'_>, book: &mut Book) {
         let s = v.s;
-        if self.used || s.held == Some(true) {
-            self.used = true;
+        if s.held == Some(true) {
+            *self = Self {
+                used: true,
+                loss,
+                ..Self::default()
+            };
             book.clear(UNUSED);
             return;
         }
@@ -42,25 +54,48 @@ impl Unused {
             return;
         }
         self.unsure = s.held.is_none();
-        self.shows_loss |= loss;
-        if s.advances.trains && self.began_own_s.is_none() {
+        if self.used && !self.unsure {
+            self.gone_s.get_or_insert(s.now.elapsed_s);
+        }
+        self.shows_loss |= loss.is_some();
+        // Steps that are counted after the GPU was given back may be anything. With a loss of
+        // their own they are training.
+        let trains = if self.used {
+            s.advanced && loss.is_some() && loss.map(f64::to_bits) != self.loss.map(f64::to_bits)
+        } else {
+            true
+        };
+        if s.advances.trains && trains && self.began_own_s.is_none() {
             self.began_own_s = Some(s.now.own_s);
             self.began_s = s.now.elapsed_s;
+            self.began_count = s.advances.count;
         }
-        let told = reason(v).is_some_and(|r| r.is_told);
+        if self.is_due(v) && !v.may_be_silent() {
+            self.raise(v, book);
+        }
+    }
+
+    fn is_due(&mut self, v: &View<'_>) -> bool {
+        let s = v.s;
+        let told = self.reason(v).is_some_and(|r| r.is_told);
         if told && s.cores.is_some_and(|c| c >= 1.0) {
             self.busy_s += s.dt;
         }
         let trains_s = self.began_own_s.map_or(0.0, |at| s.now.own_s - at);
-        let due = if told {
-            trains_s.max(self.busy_s) >= TOLD_S
-        } else {
-            let preparing = s.io_mean > READS_MB_S && !self.shows_loss;
-            trains_s >= UNTOLD_S && !preparing && !self.unsure
-        };
-        if due && !v.may_be_silent() {
-            self.raise(v, book);
+        if self.used {
+            let goes_on = s.advances.count >= self.began_count + GOES_ON;
+            return trains_s >= UNTOLD_S && goes_on && !self.unsure;
         }
+        if told {
+            return trains_s.max(self.busy_s) >= TOLD_S;
+        }
+        let preparing = s.io_mean > READS_MB_S && !self.shows_loss;
+        trains_s >= UNTOLD_S && !preparing && !self.unsure
+    }
+
+    /// Why, as far as is known: what was said before the GPU was given back is no reason.
+    fn reason(&self, v: &View<'_>) -> Option<Reason> {
+        reason(v).filter(|r| self.gone_s.is_none_or(|gone| r.at_s >= gone))
     }
 
     /// The run is over after so many seconds.
@@ -72,7 +107,7 @@ impl Unused {
     }
 
     fn raise(&self, v: &View<'_>, book: &mut Book) {
-        let reason = reason(v);
+        let reason = self.reason(v);
         let cause = reason.as_ref().map_or("unknown", |r| r.cause);
         let since = if self.began_own_s.is_some() {
             self.began_s

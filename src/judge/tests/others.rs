@@ -6,8 +6,8 @@ use super::run::{Run, on_cpu, quiet, training};
 use crate::judge::JobFacts;
 use crate::model::FindingState::{Cleared, Raised};
 use crate::model::{
-    Comparison, Condition, Event, Exit, GpuChange, JudgeSettings, Limit, Outcome, ProcessChange,
-    Reading, Rule, Severity, Term,
+    Comparison, Condition, Event, Exit, GpuChange, JudgeSettings, Limit, Metric, Outcome,
+    ProcessChange, Reading, Rule, Sample, Severity, Term,
 };
 
 const NONE: [&str; 0] = [];
@@ -85,6 +85,46 @@ fn a_gpu_that_is_used_or_not_told_of_is_not_unused() {
     hidden.gpus[0].mem_used_mib = Reading::Value(20_000.0);
     run.go(5, &on_cpu(1.0)).steps(300, 1, &hidden).finish(0);
     assert_eq!(run.alarms(), NONE);
+}
+
+#[test]
+fn training_that_goes_on_without_its_gpu_after_a_restart_is_told() {
+    let with_loss = |mut sample: Sample, loss: f64| {
+        sample.progress.loss = Some(Metric(loss));
+        sample
+    };
+    let run_of = |then: &dyn Fn(&mut Run)| {
+        let mut run = Run::new();
+        run.line("Skipping registering GPU devices...");
+        run.steps(600, 2, &with_loss(training(), 0.5));
+        run.go(30, &with_loss(on_cpu(2.0), 0.5));
+        then(&mut run);
+        run
+    };
+    let goes_on = run_of(&|run| {
+        run.steps(600, 10, &with_loss(on_cpu(16.0), 0.4));
+    });
+    assert_eq!(goes_on.alarms(), ["gpu-unused 740"]);
+    let found = goes_on.first("gpu-unused");
+    assert_eq!(found.cause.as_deref(), Some("unknown"));
+    assert_eq!(found.since_s.to_bits(), 640_f64.to_bits());
+    // Counting something else, a pause, and a restart that finds its GPU again are no training
+    // on the CPU.
+    let counts = run_of(&|run| {
+        run.steps(600, 10, &with_loss(on_cpu(16.0), 0.5));
+    });
+    let waits = run_of(&|run| {
+        run.steps(12, 10, &with_loss(on_cpu(16.0), 0.4));
+        run.go(600, &with_loss(on_cpu(16.0), 0.4));
+    });
+    let returns = run_of(&|run| {
+        run.steps(90, 10, &with_loss(on_cpu(16.0), 0.4));
+        run.steps(600, 2, &with_loss(training(), 0.3));
+    });
+    for mut run in [counts, waits, returns] {
+        run.finish(0);
+        assert!(run.life("gpu-unused").is_empty(), "{:?}", run.alarms());
+    }
 }
 
 #[test]
