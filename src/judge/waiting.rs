@@ -18,6 +18,8 @@ pub const WAITING: &str = "waiting-for-input";
 const STOPPED_S: f64 = 3.0;
 /// A job that asks is quiet; so long before it is said, seconds.
 const ASKING_S: f64 = 5.0;
+/// A stopped job takes less than this, cores: where it takes more, some process isn't known.
+const STOPPED_CORES: f64 = 0.1;
 /// The bytes of a prompt are counted this long after it, seconds.
 const SETTLED_S: f64 = 3.0;
 
@@ -36,7 +38,10 @@ impl Waiting {
     pub fn is_stopped(sample: &Sample, p: &Processes) -> bool {
         match (sample.job.n_stopped.get(), sample.job.procs.get()) {
             (Some(stopped), Some(procs)) => procs > 0 && stopped >= procs,
-            _ => p.all_stopped(),
+            _ => {
+                let rests = sample.job.cpu_cores.get().is_none_or(|c| c < STOPPED_CORES);
+                rests && p.all_stopped()
+            }
         }
     }
 
