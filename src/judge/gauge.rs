@@ -27,6 +27,13 @@ const LEARNT: u32 = 30;
 /// How fast averages follow: about five samples.
 const FOLLOW: f64 = 0.33;
 
+/// How fast the mean use follows: about ten samples, because little use has to be told from noise
+/// around none.
+const FOLLOW_USE: f64 = 0.2;
+/// A mean use below this is noise around 0, and one reading is none from the other one on, %.
+const NO_USE_PCT: f64 = 5.0;
+const SURE_USE_PCT: f64 = 15.0;
+
 /// What a GPU does for the job at one tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Does {
@@ -74,6 +81,8 @@ pub struct Gauge {
     power: Option<f64>,
     controller: Option<f64>,
     counters: Option<f64>,
+    /// Mean use: the job's, or the device's where nobody else is on it, whichever is more, %.
+    used: Option<f64>,
     /// Memory-controller use while the job makes progress, %.
     usual_controller: Option<f64>,
 }
@@ -100,6 +109,7 @@ impl Gauge {
             power: None,
             controller: None,
             counters: None,
+            used: None,
             usual_controller: None,
         }
     }
@@ -141,6 +151,8 @@ impl Gauge {
         let shared = self.is_shared();
         let device = gpu.util_pct.get().filter(|_| !shared);
         self.use_pct = job_sm.or(device);
+        let use_pct = job_sm.into_iter().chain(device).reduce(f64::max);
+        follow_by(FOLLOW_USE, &mut self.used, use_pct);
         let alone = |pct: &f64| !shared && pct.is_finite();
         self.load_pct = self
             .use_pct
@@ -149,7 +161,7 @@ impl Gauge {
                 .and_then(|share| self.load_by_power(share))
                 .filter(alone));
         self.does = if shared {
-            of_share(job_sm)
+            self.of_share(job_sm)
         } else {
             self.of_device(gpu, power, counters, job_sm)
         };
@@ -236,7 +248,7 @@ impl Gauge {
         let strength = match (counters, self.counters) {
             // What the tensor cores and the memory do beats every other sign.
             (Some(now), Some(mean)) => strength(now >= 5.0, mean >= 2.0),
-            _ => self.signs(gpu, power).max(partly(job_sm)),
+            _ => self.signs(gpu, power, job_sm).max(self.partly(job_sm)),
         };
         let known = counters.is_some() || power.is_some() || gpu.mem_util_pct.get().is_some();
         let full = job_sm.or(gpu.util_pct.get()).is_some_and(|pct| pct >= 95.0);
@@ -245,15 +257,19 @@ impl Gauge {
             (1, _) => Does::Works,
             (_, true) if full && self.held != Some(false) => Does::Spins,
             (_, true) => Does::Rests,
-            _ => of_share(job_sm.or(gpu.util_pct.get())),
+            _ => self.of_share(job_sm.or(gpu.util_pct.get())),
         }
     }
 
-    fn signs(&self, gpu: &GpuSample, power: Option<f64>) -> u8 {
+    fn signs(&self, gpu: &GpuSample, power: Option<f64>, job_sm: Option<f64>) -> u8 {
         // A job that keeps the memory busy when it works isn't working at a few percent.
         let usual = self.usual_controller.unwrap_or_default();
         let least = (0.15 * usual).clamp(2.0, 8.0);
+        // Without use there is nothing that it could be busy with: a reading is noise.
+        let told = job_sm.into_iter().chain(gpu.util_pct.get());
+        let unused = told.reduce(f64::max).is_some_and(|now| !self.is_used(now));
         let controller = gpu.mem_util_pct.get().zip(self.controller);
+        let controller = controller.filter(|_| !unused);
         let by_memory = controller.map_or(0, |(now, mean)| {
             // What it does now counts too, or the mean would outlast the work.
             strength(
@@ -273,6 +289,27 @@ impl Gauge {
             .map_or(0, |mb| strength(mb > 50.0, mb > 5.0));
         by_memory.max(by_power).max(by_bus)
     }
+
+    /// Kernels that start and end: one that hangs takes all of the processors.
+    fn partly(&self, job_sm: Option<f64>) -> u8 {
+        u8::from(job_sm.is_some_and(|now| self.is_used(now) && now < 90.0))
+    }
+
+    /// What the job's use alone tells: a full one may be work or a spin.
+    fn of_share(&self, use_pct: Option<f64>) -> Does {
+        match use_pct {
+            Some(now) if now >= 90.0 => Does::Unknown,
+            Some(now) if self.is_used(now) => Does::Works,
+            Some(_) => Does::Rests,
+            None => Does::Unknown,
+        }
+    }
+
+    /// Whether this much use is some. The mean decides; it may not outlast the work.
+    fn is_used(&self, now: f64) -> bool {
+        let mean = self.used.unwrap_or_default();
+        now >= SURE_USE_PCT || mean >= NO_USE_PCT && now >= NO_USE_PCT / 2.0
+    }
 }
 
 /// 2: beyond doubt, 1: by a little, 0: no.
@@ -280,24 +317,14 @@ fn strength(hard: bool, little: bool) -> u8 {
     if hard { 2 } else { u8::from(little) }
 }
 
-/// Kernels that start and end: one that hangs takes all of the processors.
-fn partly(job_sm: Option<f64>) -> u8 {
-    u8::from(job_sm.is_some_and(|pct| (5.0..90.0).contains(&pct)))
+/// Lets a mean of about five samples follow a reading, if there is one.
+pub fn follow(mean: &mut Option<f64>, now: Option<f64>) {
+    follow_by(FOLLOW, mean, now);
 }
 
-/// What the job's use alone tells: a full one may be work or a spin.
-fn of_share(use_pct: Option<f64>) -> Does {
-    match use_pct {
-        Some(pct) if pct >= 90.0 => Does::Unknown,
-        Some(pct) if pct >= 5.0 => Does::Works,
-        Some(_) => Does::Rests,
-        None => Does::Unknown,
-    }
-}
-
-fn follow(mean: &mut Option<f64>, now: Option<f64>) {
+fn follow_by(part: f64, mean: &mut Option<f64>, now: Option<f64>) {
     if let Some(now) = now {
         let mean = mean.get_or_insert(now);
-        *mean += FOLLOW * (now - *mean);
+        *mean += part * (now - *mean);
     }
 }
