@@ -37,6 +37,7 @@ mod idle;
 mod leak;
 mod leftovers;
 mod load;
+mod loops;
 mod loss;
 mod mean;
 mod memory;

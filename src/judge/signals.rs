@@ -9,6 +9,7 @@ use crate::model::{GpuSample, ProgressState, Sample};
 use super::advance::{Advances, Seen};
 use super::facts::JobFacts;
 use super::gauge::{Does, Gauge};
+use super::loops::{LEAST_CORES, Loops, MOST_CORES};
 use super::silence::Silence;
 
 /// The interval that is expected before one was seen, seconds.
@@ -17,8 +18,6 @@ const INTERVAL_S: f64 = 1.0;
 const GAP_INTERVALS: f64 = 5.0;
 /// Cores beyond the waiting loops that are work.
 const CORES: f64 = 0.3;
-/// What one waiting loop takes at the most, cores.
-const SPIN_CORES: f64 = 1.25;
 /// 10^6 bytes a second that are work.
 const IO_MB_S: f64 = 0.5;
 /// Growth (or fall) of memory that is work, MiB a second.
@@ -37,6 +36,13 @@ impl Steady {
     /// Whether it is on.
     pub fn is_on(self) -> bool {
         (self.0 & 7).count_ones() >= 2
+    }
+
+    /// Whether what was seen with this strength is active: beyond doubt (2), or by a little (1)
+    /// for a while.
+    pub fn is_active(&mut self, strength: u8) -> bool {
+        self.push(strength >= 1);
+        strength == 2 || strength == 1 && self.is_on()
     }
 }
 
@@ -78,8 +84,14 @@ pub struct Signals {
     pub acted: Moment,
     /// Gaps between moments of activity.
     pub acts: Silence,
+    /// Seconds of silence of activity that ended, but for gaps between two samples or so.
+    rested_s: f64,
+    /// Whether more is active than a core a rank.
+    pub loops: Loops,
     /// Whether all GPUs of the job spin, and since when.
     pub spinning: Option<Moment>,
+    /// The longest spin of all of them that ended, seconds.
+    pub longest_spin_s: f64,
     /// Whether the job holds memory on any GPU; None: not told.
     pub held: Option<bool>,
     /// When it first did.
@@ -107,6 +119,8 @@ pub struct Signals {
     spin: Steady,
     out_bytes: u64,
     rss_mib: Option<f64>,
+    /// How fast that grows or falls, MiB a second.
+    rss_mib_s: f64,
     /// How often progress went with activity: a job under the floor of activity is never
     /// silent by it.
     busy_share: Option<f64>,
@@ -118,17 +132,21 @@ impl Signals {
         self.pass_time(sample.stamp.elapsed_s, frozen);
         self.look_at_gpus(sample, facts);
         let strength = self.strength(sample);
-        self.weak.push(strength >= 1);
-        self.active = strength == 2 || strength == 1 && self.weak.is_on();
+        self.active = self.weak.is_active(strength);
+        let other = self.gpu_active || self.moves(sample);
+        let ranks = self.ours().count();
+        self.loops
+            .look(self.now, self.cores, ranks, other, strength);
         if self.active {
-            self.acts.push(self.now.own_s - self.acted.own_s);
-            self.acted = self.now;
+            self.end_rest();
         }
         self.spin.push(self.all_spin());
-        self.spinning = match self.spinning {
-            Some(since) if self.spin.is_on() => Some(since),
-            _ => self.spin.is_on().then_some(self.now),
-        };
+        if self.spin.is_on() {
+            self.spinning.get_or_insert(self.now);
+        } else {
+            self.longest_spin_s = self.longest_spin_s.max(self.spins_for());
+            self.spinning = None;
+        }
         self.look_at_progress(&sample.progress);
         if sample.out_bytes != self.out_bytes || self.samples == 1 {
             self.out_bytes = sample.out_bytes;
@@ -156,6 +174,16 @@ impl Signals {
         self.now.own_s - self.acted.own_s
     }
 
+    /// Seconds for which all GPUs of the job have spun.
+    pub fn spins_for(&self) -> f64 {
+        self.spinning.map_or(0.0, |at| self.now.own_s - at.own_s)
+    }
+
+    /// Which part of the time before this silence was silence, too: 0 to 1.
+    pub fn rests(&self) -> f64 {
+        self.rested_s / self.acted.own_s.max(1.0)
+    }
+
     /// Whether silence of activity tells anything of this job: it was active when it advanced.
     pub fn tells_by_activity(&self) -> bool {
         self.busy_share.is_none_or(|share| share > 0.2)
@@ -165,6 +193,11 @@ impl Signals {
     pub fn is_blind(&self) -> bool {
         let unknown = |g: &Gauge| g.held != Some(false) && g.does == Does::Unknown;
         self.gpus.iter().any(unknown)
+    }
+
+    /// Whether busy cores may be loops that wait for the job's GPUs.
+    pub fn may_wait(&self) -> bool {
+        self.ours().all(|g| g.waits)
     }
 
     /// Whether any GPU is watched.
@@ -190,6 +223,15 @@ impl Signals {
             };
             Some((at, row, gauge))
         })
+    }
+
+    fn end_rest(&mut self) {
+        let rest = self.quiet();
+        self.acts.push(rest);
+        if rest > GAP_INTERVALS * self.interval_s {
+            self.rested_s += rest;
+        }
+        self.acted = self.now;
     }
 
     fn pass_time(&mut self, elapsed_s: f64, frozen: bool) {
@@ -266,7 +308,7 @@ impl Signals {
         let job = &sample.job;
         self.cores = job.cpu_cores.get();
         let loops = self.waiting_loops();
-        let cores = self.cores.unwrap_or_default() - SPIN_CORES * loops;
+        let cores = self.cores.unwrap_or_default() - MOST_CORES * loops;
         let (read, written) = (job.read_mb_s.get(), job.write_mb_s.get());
         let io = [read, written].into_iter().flatten();
         self.io_mb_s = io.reduce(|a, b| a + b);
@@ -274,15 +316,21 @@ impl Signals {
         self.io_mean += (mb_s - self.io_mean) / 30.0;
         self.write_mean += (written.unwrap_or_default() - self.write_mean) / 30.0;
         let rss = job.rss_mib.get();
-        let change = match (rss, self.rss_mib) {
+        self.rss_mib_s = match (rss, self.rss_mib) {
             (Some(now), Some(before)) if self.dt > 0.0 => (now - before).abs() / self.dt,
             _ => 0.0,
         };
+        let change = self.rss_mib_s;
         self.rss_mib = rss.or(self.rss_mib);
-        let forks = job.forks.get().unwrap_or_default();
         let hard = cores >= 1.0 || mb_s > 10.0 * IO_MB_S || change > 10.0 * RSS_MIB_S;
-        let little = cores >= CORES || mb_s > IO_MB_S || change > RSS_MIB_S || forks > 0;
+        let little = cores >= CORES || self.moves(sample);
         by_gpu.max(if hard { 2 } else { u8::from(little) })
+    }
+
+    /// Whether bytes move, memory grows or falls, or processes start.
+    fn moves(&self, sample: &Sample) -> bool {
+        let forks = sample.job.forks.get().is_some_and(|n| n > 0);
+        forks || self.rss_mib_s > RSS_MIB_S || self.io_mb_s.is_some_and(|mb| mb > IO_MB_S)
     }
 
     /// Busy cores that may be loops which wait for the GPUs: those of peers that show no use
@@ -305,7 +353,7 @@ impl Signals {
     /// Whether all that the job does is to wait in loops.
     fn all_spin(&self) -> bool {
         let n = self.ours().count() as f64;
-        let loops = 0.7 * n..=SPIN_CORES * n;
+        let loops = LEAST_CORES * n..=MOST_CORES * n;
         let one_core_each = n >= 2.0 && self.cores.is_some_and(|c| loops.contains(&c));
         let all = |fits: &dyn Fn(&Gauge) -> bool| n > 0.0 && self.ours().all(fits);
         let one_spins = self.ours().any(|g| g.does == Does::Spins);

@@ -92,6 +92,11 @@ impl Silence {
         self.limit_where(true)
     }
 
+    /// The same if none may come: what is seen now was in none of them.
+    pub fn limit_between(&self) -> Limit {
+        self.limit_where(false)
+    }
+
     fn limit_where(&self, may_be_long: bool) -> Limit {
         let start = self.first.unwrap_or_default() * 2.0;
         if self.gaps < 3 {

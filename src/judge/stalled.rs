@@ -15,8 +15,13 @@ use super::view::View;
 pub const STALLED: &str = "stalled";
 /// Activity that is silent so long makes a job that prints once an epoch suspicious, seconds.
 const EPOCH_QUIET_S: f64 = 180.0;
+/// Who was silent for such a share of the time isn't suspicious by it between his rare words.
+const RESTS: f64 = 0.2;
 /// Activity that is silent so long makes it unnecessary to wait for a first evaluation.
 const SURE_QUIET_S: f64 = 120.0;
+/// For so long nothing was done but to keep one core a rank busy: an evaluation on one core, or a
+/// loop that waits, seconds. It has to be longer than five of those seen, too.
+const LOOPS_S: f64 = 600.0;
 /// Sums of milliseconds miss a whole second by their rounding, seconds.
 const ROUNDING_S: f64 = 5e-4;
 /// Without any progress: limits once a GPU was used, and before, seconds.
@@ -40,6 +45,8 @@ struct Held {
     reminders: u32,
     /// Activity since, seconds.
     active_s: f64,
+    /// One core a rank was busy when it was raised, and that is no activity.
+    loops: bool,
 }
 
 /// The family.
@@ -75,7 +82,8 @@ impl Stalled {
 
     /// Takes in one sample. `asks`: the job seems to wait for an answer.
     pub fn sample(&mut self, sample: &Sample, v: &View<'_>, asks: bool, book: &mut Book) {
-        let waits = sample.job.n_disk.get().is_some_and(|n| n > 0);
+        let told = || v.p.waits_on("disk") || v.p.waits_on("net-fs");
+        let waits = sample.job.n_disk.get().map_or_else(told, |n| n > 0);
         let still = v.s.io_mb_s.is_some_and(|mb| mb < 0.05);
         self.storage_s = if waits && still {
             self.storage_s + v.s.dt
@@ -101,7 +109,7 @@ impl Stalled {
             return age.min(quiet) >= after - ROUNDING_S;
         }
         if age <= FLOOR_S || quiet <= FLOOR_S {
-            return false;
+            return loops_for_long(v);
         }
         if !v.s.advances.begun {
             return no_progress_due(v, quiet);
@@ -118,15 +126,18 @@ impl Stalled {
         if !tells {
             return false;
         }
-        let by_epoch = steps.median >= 60.0 && reached(EPOCH_QUIET_S.max(3.0 * longest));
+        let rarely = steps.median >= 60.0 && v.s.rests() < RESTS;
+        let by_epoch = rarely && reached(EPOCH_QUIET_S.max(3.0 * longest));
         let hangs = self.storage_s >= STORAGE_HANGS_S;
-        by_epoch || hangs || signature(v, book) && age > FLOOR_S.max(steps.learnt / 2.0)
+        by_epoch || hangs || signed(v, book, steps.learnt)
     }
 
     fn raise(&mut self, sample: &Sample, v: &View<'_>, book: &mut Book) {
         let s = v.s;
         let cause = self.cause(v);
-        let since = later(s.progressed, s.acted).elapsed_s;
+        let loops = self.after.is_none() && s.quiet() <= FLOOR_S;
+        let acted = if loops { s.loops.since } else { s.acted };
+        let since = later(s.progressed, acted).elapsed_s;
         let claim = Claim::new(STALLED, Severity::Critical, since)
             .cause(cause)
             .because(explanation(book, since))
@@ -138,6 +149,7 @@ impl Stalled {
             age: s.progress_age().max(1.0),
             reminders: 0,
             active_s: 0.0,
+            loops,
         });
     }
 
@@ -177,7 +189,12 @@ fn where_it_stands(v: &View<'_>) -> Evidence {
 
 /// A stall that was raised; None once it is over.
 fn go_on(mut held: Held, v: &View<'_>, book: &mut Book) -> Option<Held> {
-    held.active_s = if v.s.active {
+    let active = if held.loops {
+        v.s.loops.more
+    } else {
+        v.s.active
+    };
+    held.active_s = if active {
         held.active_s + v.s.dt
     } else {
         (held.active_s - 3.0 * v.s.dt).max(0.0)
@@ -205,17 +222,38 @@ fn no_progress_due(v: &View<'_>, quiet: f64) -> bool {
     v.s.held != Some(true) && quiet > least.max(5.0 * v.s.acts.longest())
 }
 
-/// What makes a stall likely before its time.
-fn signature(v: &View<'_>, book: &Book) -> bool {
+/// Nothing but a busy core a rank, for much longer than that ever took: by DETECTION section 2 it
+/// is no activity, and yet it may be an evaluation, which is given three limits of progress. Where
+/// the GPUs' use isn't told, such a core may wait for one of them, and one limit is enough.
+fn loops_for_long(v: &View<'_>) -> bool {
     let s = v.s;
-    let spins = s
-        .spinning
-        .is_some_and(|since| s.now.own_s - since.own_s >= FLOOR_S);
+    let lasted = s.loops.lasted(s.now);
+    let tells = s.advances.begun && s.tells_by_activity() && !s.is_blind();
+    if !tells || lasted < LOOPS_S.max(5.0 * s.loops.longest_s()) - ROUNDING_S {
+        return false;
+    }
+    let steps = s.steps.limit();
+    let limits = if s.may_wait() { 1.0 } else { 3.0 };
+    steps.median >= 60.0 || s.progress_age() > limits * steps.careful
+}
+
+/// Whether something makes a stall likely before its time, and half of that has passed.
+fn signed(v: &View<'_>, book: &Book, learnt: f64) -> bool {
+    let s = v.s;
+    let spins = s.spins_for() >= FLOOR_S;
     let watchdog = v
         .story
         .collective_s
         .is_some_and(|at| at >= s.progressed.elapsed_s);
-    spins || watchdog || lost_rank(v) || book.holds("hardware")
+    let limit = if spins && s.spins_for() > 3.0 * s.longest_spin_s {
+        // In none of its long gaps did this job spin: it is no evaluation.
+        s.steps.limit_between().learnt
+    } else if spins || watchdog || lost_rank(v) || book.holds("hardware") {
+        learnt
+    } else {
+        return false;
+    };
+    s.progress_age() > FLOOR_S.max(limit / 2.0)
 }
 
 /// A rank ended about when progress did.

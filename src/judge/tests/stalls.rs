@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::run::{Run, on_cpu, quiet, spinning, training};
 use crate::model::FindingState::{Cleared, Raised, Updated};
-use crate::model::{Event, JudgeSettings, ProcessChange, Reading, Severity};
+use crate::model::{Event, JudgeSettings, ProcessChange, Reading, Sample, Severity};
 
 const NONE: [&str; 0] = [];
 
@@ -156,6 +156,157 @@ fn a_stopped_job_and_one_that_asks_are_told_and_left_alone() {
         assert_eq!(life.len(), 2, "{life:?}");
         assert!(life[0].1 < 615.0);
     }
+}
+
+/// At rest, but for so many busy cores.
+fn busy(cores: f64) -> Sample {
+    let mut sample = quiet();
+    sample.job.cpu_cores = Reading::Value(cores);
+    sample.job.n_run = Reading::Value(1);
+    sample
+}
+
+#[test]
+fn one_busy_core_for_ten_minutes_is_a_stall_unless_such_phases_were_seen() {
+    let epochs = || {
+        let mut run = Run::new();
+        run.steps(5400, 900, &training()).go(450, &training());
+        run
+    };
+    let mut run = epochs();
+    run.go(1200, &busy(1.0));
+    let at = run.life("stalled")[0].1;
+    assert!((6449.0..6465.0).contains(&at), "{:?}", run.alarms());
+    assert!((5849.0..5862.0).contains(&run.first("stalled").since_s));
+    // The busy core alone doesn't end it; work does.
+    assert!(run.life("stalled").iter().all(|l| l.0 != Cleared));
+    run.go(70, &training());
+    assert_eq!(run.life("stalled").last().map(|l| l.0), Some(Cleared));
+    // Two cores, bytes, new processes or a growing memory are no loop.
+    let mut writes = busy(1.0);
+    writes.job.write_mb_s = Reading::Value(2.0);
+    let mut forks = busy(1.0);
+    forks.job.forks = Reading::Value(1);
+    for works in [busy(2.0), writes, forks] {
+        let mut run = epochs();
+        run.go(1500, &works);
+        assert_eq!(run.alarms(), NONE);
+    }
+    // An evaluation on one core took five minutes: this one may take 25.
+    let mut run = epochs();
+    run.go(300, &busy(1.0)).steps(900, 450, &training());
+    run.go(1400, &busy(1.0));
+    assert_eq!(run.alarms(), NONE);
+}
+
+#[test]
+fn a_busy_core_beside_a_gpu_whose_use_is_not_told_has_one_limit() {
+    let untold = |mut sample: Sample| {
+        sample.gpus[0].util_pct = Reading::default();
+        sample.gpus[0].mem_util_pct = Reading::default();
+        sample.job_sm_pct = vec![Reading::default()];
+        sample
+    };
+    let mut run = Run::new();
+    run.steps(1200, 2, &untold(training()));
+    run.go(1000, &untold(busy(1.0)));
+    let at = run.life("stalled")[0].1;
+    assert!((1799.0..1815.0).contains(&at), "{:?}", run.alarms());
+    let mut run = Run::new();
+    run.steps(1200, 2, &training()).go(1000, &busy(1.0));
+    assert_eq!(run.alarms(), NONE);
+}
+
+#[test]
+fn a_spin_in_the_place_of_an_evaluation_is_no_evaluation() {
+    let evaluated = |with: &Sample| {
+        let mut run = Run::new();
+        for _ in 0..3 {
+            run.steps(600, 2, &training()).go(100, with);
+        }
+        run.steps(600, 2, &training());
+        run
+    };
+    let mut run = evaluated(&busy(4.0));
+    run.go(400, &spinning());
+    let at = run.life("stalled")[0].1;
+    assert!((2761.0..2772.0).contains(&at), "{:?}", run.alarms());
+    // Where ranks have waited as long for one that evaluates, they may again.
+    let mut alone = spinning();
+    alone.job.cpu_cores = Reading::Value(3.0);
+    let mut run = evaluated(&alone);
+    run.go(140, &spinning());
+    assert_eq!(run.alarms(), NONE);
+}
+
+#[test]
+fn who_rests_for_much_of_the_time_is_not_suspicious_by_it() {
+    let mut run = Run::new();
+    for rest in [40, 55, 30, 60, 45, 50, 40, 190, 35, 60] {
+        run.go(70, &training()).go(rest - 1, &quiet());
+        run.steps(1, 1, &quiet());
+    }
+    assert_eq!(run.alarms(), NONE);
+}
+
+#[test]
+fn waiting_for_storage_is_told_by_events_as_well() {
+    let mut stateless = quiet();
+    stateless.job.n_disk = Reading::default();
+    stateless.job.n_run = Reading::default();
+    let mut run = Run::new();
+    run.steps(600, 2, &training());
+    run.process(7, ProcessChange::Blocked, Some("net-fs"));
+    run.go(300, &stateless);
+    assert_eq!(run.first("stalled").cause.as_deref(), Some("storage"));
+}
+
+#[test]
+fn noise_around_no_use_is_no_activity() {
+    let mut run = Run::new();
+    run.steps(600, 2, &training());
+    let noise = [0.0, 3.1, 0.4, 5.2, 0.0, 2.0, 0.0, 4.0, 1.2, 0.0, 6.1];
+    for second in 0..300_usize {
+        let mut sample = quiet();
+        let gpu = &mut sample.gpus[0];
+        gpu.util_pct = Reading::Value(noise[second % 11]);
+        gpu.mem_util_pct = Reading::Value(2.0 * noise[(second + 4) % 11]);
+        sample.job_sm_pct = vec![Reading::Value(noise[second % 11])];
+        run.go(1, &sample);
+    }
+    let at = run.life("stalled")[0].1;
+    assert!((720.0..740.0).contains(&at), "{:?}", run.alarms());
+    // Little use that is there is some.
+    let mut little = quiet();
+    little.gpus[0].util_pct = Reading::Value(8.0);
+    little.job_sm_pct = vec![Reading::Value(8.0)];
+    let mut run = Run::new();
+    run.steps(600, 2, &training()).go(1500, &little);
+    assert_eq!(run.alarms(), NONE);
+}
+
+#[test]
+fn one_stopped_rank_does_not_make_a_job_suspended() {
+    // States are not told, and of all processes only the one that was stopped is known.
+    let stateless = |mut sample: Sample| {
+        sample.job.n_run = Reading::default();
+        sample.job.n_sleep = Reading::default();
+        sample.job.n_stopped = Reading::default();
+        sample
+    };
+    let mut run = Run::new();
+    run.steps(600, 2, &training());
+    run.process(7, ProcessChange::Stopped, None);
+    run.go(300, &stateless(spinning()));
+    assert_eq!(run.life("suspended"), []);
+    assert_eq!(run.first("stalled").cause.as_deref(), Some("spin"));
+    // Who takes no time at all is stopped as a whole.
+    let mut run = Run::new();
+    run.steps(600, 2, &training());
+    run.process(7, ProcessChange::Stopped, None);
+    run.go(300, &stateless(quiet()));
+    assert_eq!(run.alarms(), NONE);
+    assert_eq!(run.life("suspended").len(), 1);
 }
 
 #[test]
