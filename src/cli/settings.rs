@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use super::gpu_args::GpuArgs;
 use super::layers;
 use crate::model::names::FRAMEWORKS;
-use crate::model::{Channel, Leftovers, Listen, units};
+use crate::model::{Action, Channel, Leftovers, Listen, SIGNALS, signal_named, units};
 use crate::plan::nearest::nearest;
 use crate::plan::profile::{ProfileError, channel_for};
 use crate::plan::resolve::{self, Flags, Resolved};
@@ -93,6 +93,13 @@ pub struct SettingArgs {
     )]
     metrics_textfile: Option<PathBuf>,
 
+    /// When the run is stalled, besides taking its stacks: stop (TERM, then KILL after
+    /// --kill-after, or 30s; exit code 123), restart (the same, and it is started again, 3 times
+    /// at most or as often as --restart says), or `signal:NAME`, to the main process, like
+    /// signal:USR1
+    #[arg(long, value_name = "ACTION", value_parser = on_stall, env = "GPUWATCH_ON_STALL", hide_env_values = true, help_heading = "Telling")]
+    on_stall: Option<Asked<Action>>,
+
     /// What becomes of processes that the command leaves behind [default: report]
     #[arg(
         long,
@@ -113,6 +120,12 @@ pub struct SettingArgs {
     /// and still lives after this. Without it a signal from outside is never followed by KILL
     #[arg(long, value_name = "DURATION", value_parser = lasting, env = "GPUWATCH_KILL_AFTER", hide_env_values = true, help_heading = "Ending")]
     kill_after: Option<Duration>,
+
+    /// Start the command again so many times at most when it fails: of anything, or of what the
+    /// profile's end.restart.on names. It waits 30s before the first time (the profile's
+    /// `end.restart.backoff`), then twice as long each time. Whoever stops the run ends it for good
+    #[arg(long, value_name = "TIMES", value_parser = times, env = "GPUWATCH_RESTART", hide_env_values = true, help_heading = "Ending")]
+    restart: Option<Asked<u32>>,
 
     /// End with exit code 3 if this holds of the whole run and the command succeeded
     /// (repeatable), like 'gpu.util.mean < 30', 'job.mem.peak > 22GiB', `finding.gpu_unused`.
@@ -164,6 +177,8 @@ impl SettingArgs {
             leftovers: self.leftovers.map(Leftovers::from),
             time_limit: self.time_limit,
             kill_after: self.kill_after,
+            on_stall: self.on_stall.clone().and_then(|asked| asked.0),
+            restart: self.restart.and_then(|asked| asked.0),
             fail_if: self.gates(),
             // As below.
             framework: self.framework.clone().filter(|name| !name.is_empty()),
@@ -206,6 +221,34 @@ pub(super) fn listen(text: &str) -> Result<Asked<Listen>, String> {
         return Ok(Asked(None));
     }
     text.parse().map(|listen| Asked(Some(listen)))
+}
+
+/// An action on the job, or nothing.
+fn on_stall(text: &str) -> Result<Asked<Action>, String> {
+    let action = match text.trim() {
+        "" => return Ok(Asked(None)),
+        "stacks" => Some(Action::Stacks),
+        "stop" => Some(Action::Stop),
+        "restart" => Some(Action::Restart),
+        text => text
+            .strip_prefix("signal:")
+            .and_then(signal_named)
+            .map(Action::Signal),
+    };
+    let list = SIGNALS.join(", ");
+    action.map(|action| Asked(Some(action))).ok_or_else(|| {
+        format!("'{text}' is none of stacks, stop, restart, signal:NAME with one of {list}")
+    })
+}
+
+fn times(text: &str) -> Result<Asked<u32>, String> {
+    if text.trim().is_empty() {
+        return Ok(Asked(None));
+    }
+    let times = text.trim().parse();
+    times
+        .map(|times| Asked(Some(times)))
+        .map_err(|_| format!("'{text}' is no number of times: write one like 3"))
 }
 
 /// One of those that are known, or nothing.

@@ -182,6 +182,19 @@ impl Book {
         }
     }
 
+    /// All of them.
+    pub fn all_settings(&self) -> &JudgeSettings {
+        &self.settings
+    }
+
+    /// Says of all that holds that it no longer does.
+    pub fn clear_all(&mut self) {
+        for mut finding in std::mem::take(&mut self.open) {
+            finding.state = FindingState::Cleared;
+            self.said.push(finding);
+        }
+    }
+
     /// The settings of a finding.
     pub fn settings(&self, name: &str) -> FindingSettings {
         self.settings.of(name)

@@ -25,6 +25,7 @@
 //! after the start, and no decision is made from them before its GPUs have rows.
 
 mod advance;
+mod again;
 mod bound;
 mod causes;
 mod ended;
@@ -138,6 +139,8 @@ pub struct Judge {
     pace: Pace,
     shares: Shares,
     rules: Rules,
+    /// When the attempt that is judged began, in seconds of the run.
+    origin_s: f64,
 }
 
 impl Judge {
@@ -170,6 +173,7 @@ impl Judge {
             pace: Pace::default(),
             shares: Shares::default(),
             rules: Rules::new(rules),
+            origin_s: 0.0,
             facts,
             book,
         }
@@ -182,11 +186,24 @@ impl Judge {
 
     /// Takes in one input; what changed.
     pub fn step(&mut self, input: Input<'_>) -> Vec<Finding> {
+        if let Input::Event(logged) = input
+            && let Event::Restarted { .. } = logged.event
+        {
+            return self.begin_again(logged);
+        }
+        if self.origin_s > 0.0 {
+            self.later(input);
+        } else {
+            self.take_in(input);
+        }
+        self.said()
+    }
+
+    fn take_in(&mut self, input: Input<'_>) {
         match input {
             Input::Sample(sample) => self.sample(sample),
             Input::Event(logged) => self.event(logged),
         }
-        self.book.take()
     }
 
     /// Whether the job is at work and nothing was ever the matter: then a word about the next
@@ -197,6 +214,7 @@ impl Judge {
 
     /// The run is over: the main process ended so, `elapsed_s` seconds after the start.
     pub fn finish(&mut self, exit: &Exit, elapsed_s: f64) -> Vec<Finding> {
+        let elapsed_s = elapsed_s - self.origin_s;
         let v = View {
             s: &self.signals,
             p: &self.processes,
@@ -209,7 +227,7 @@ impl Judge {
         if exit.code.is_some() || exit.signal.is_some() || self.processes.main_ended_s.is_some() {
             self.leftovers.finish(elapsed_s, &v, &mut self.book);
         }
-        self.book.take()
+        self.said()
     }
 
     /// What the end means.

@@ -61,6 +61,8 @@ pub struct Processes {
     gone: BTreeSet<u32>,
     /// A name that tells of a notebook was seen.
     pub interactive: bool,
+    /// This is not the first attempt: who isn't known was the last one's.
+    pub again: bool,
     main_cores: u32,
     main_missing: u32,
 }
@@ -183,6 +185,10 @@ impl Processes {
     ) {
         if let Some(name) = name {
             self.interactive |= NOTEBOOKS.iter().any(|n| name.contains(n));
+        }
+        let is_end = matches!(change, ProcessChange::Exited | ProcessChange::Zombie);
+        if self.again && is_end && !self.live.contains_key(&pid) {
+            return;
         }
         let is_main = Some(pid) == self.main;
         if matches!(change, ProcessChange::Exited | ProcessChange::Zombie) {

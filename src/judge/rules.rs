@@ -37,6 +37,11 @@ struct Held {
 }
 
 impl Rules {
+    /// The rules, as they were given.
+    pub fn all(&self) -> Vec<Rule> {
+        self.held.iter().map(|held| held.rule.clone()).collect()
+    }
+
     /// These rules.
     pub fn new(rules: Vec<Rule>) -> Self {
         let mut windows: Vec<(Term, Span)> = Vec::new();

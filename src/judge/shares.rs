@@ -44,6 +44,14 @@ pub struct Shares {
 }
 
 impl Shares {
+    /// The same sums, of which another attempt goes on.
+    pub fn of_another_attempt(&self) -> Self {
+        Self {
+            spent: self.spent.clone(),
+            ..Self::default()
+        }
+    }
+
     /// Takes in one sample, after all findings. `passed_s`: seconds since the one before.
     pub fn sample(
         &mut self,

@@ -9,6 +9,7 @@ use crate::model::{Exit, Outcome, Severity, Verdict};
 use crate::read::fingerprint::Kind;
 use crate::read::fingerprint::ranks::{Ended, xid};
 
+use super::again::RESTARTED;
 use super::causes::{of_machine, of_program};
 use super::ended::{self, Held};
 use super::finding::Finding;
@@ -110,7 +111,8 @@ pub fn verdict(outcome: Outcome, exit: Exit, known: &Known<'_>) -> Verdict {
 
 impl Known<'_> {
     fn standing(&self, is_meant: impl Fn(&Finding) -> bool) -> Option<Cause> {
-        let mut open = self.alarms.iter().filter(|f| (self.open)(&f.name));
+        let holds = |f: &&Finding| (self.open)(&f.name) && f.name != RESTARTED;
+        let mut open = self.alarms.iter().filter(holds);
         open.find(|f| is_meant(f)).map(|f| self.of_finding(f))
     }
 

@@ -229,9 +229,14 @@ impl Relays {
     /// isn't slow.
     pub fn settle(&self) {
         let until = Instant::now() + SETTLING;
-        while !self.streams.iter().all(|p| p.is_settled()) && Instant::now() < until {
+        while !self.are_settled() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    /// Whether what was written so far is delivered.
+    pub fn are_settled(&self) -> bool {
+        self.streams.iter().all(|p| p.is_settled())
     }
 
     /// We are about to be stopped: what the child has set last is set in the real terminal,

@@ -295,6 +295,19 @@ pub enum Event {
         /// Why not.
         why: Option<String>,
     },
+    /// The command is started again; what follows is another attempt.
+    Restarted {
+        /// Which start after the first this is, from 1 on.
+        number: u32,
+        /// So many there may be.
+        of: u32,
+        /// The cause or the finding because of which.
+        why: String,
+        /// How the attempt before ended: exit code,
+        code: Option<i32>,
+        /// or signal.
+        signal: Option<i32>,
+    },
     /// The main process ended.
     Exited {
         /// Exit code.

@@ -35,7 +35,7 @@ pub mod units;
 mod wish;
 
 pub use act::{ActSettings, Action, SIGNALS, signal_named};
-pub use end::{EndSettings, Leftovers};
+pub use end::{ANY_FAILURE, CAUSES, EndSettings, Leftovers, Restart};
 pub use event::{
     AlertState, Event, FindingState, GpuChange, Logged, ProcessChange, ProgressChange, Severity,
     SourceState,
@@ -51,7 +51,7 @@ pub use pattern::Pattern;
 pub use process::ProcessId;
 pub use program::{OwnProcesses, Program, Programs};
 pub use reading::{Reading, Why};
-pub use record::{EnvSetting, GitState, JobIds, Origin, RunRecord, Seat, Summary};
+pub use record::{EnvSetting, GitState, JobIds, Origin, RestartRecord, RunRecord, Seat, Summary};
 pub use rule::{Aggregate, Comparison, Condition, Rule, Term, filled};
 pub use sample::{GpuProcess, GpuSample, HostSample, JobSample, ProgressState, Sample, Throttle};
 pub use secret::{Hidden, MASK, SecretRef};

@@ -197,6 +197,7 @@ pub const FINDINGS: &[&str] = &[
     "nan",
     "program_fault",
     "hardware",
+    "restarted",
     "xid_info",
     "throttled",
     "overheating",

@@ -114,6 +114,17 @@ pub enum Origin {
     Machine,
 }
 
+/// The command was started again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RestartRecord {
+    /// When, in seconds of the run.
+    pub elapsed_s: f64,
+    /// The cause or the finding because of which.
+    pub why: String,
+    /// How the attempt before ended.
+    pub exit: Exit,
+}
+
 /// `run.json`, schema 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
@@ -185,6 +196,9 @@ pub struct RunRecord {
     /// Null members while it runs.
     #[serde(default)]
     pub exit: Exit,
+    /// Each further start of the command; absent where there was none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restarts: Vec<RestartRecord>,
     /// The finding because of which the run was ended; absent where none was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_for: Option<String>,

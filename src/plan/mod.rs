@@ -4,6 +4,7 @@
 //! process is spawned or a GPU is read; may use `model` alone.
 
 pub mod argv;
+pub mod deeds;
 pub mod env;
 pub mod expression;
 mod job;

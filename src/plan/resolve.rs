@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::model::{
-    ActSettings, Channel, EndSettings, Gate, GpuChoice, GpuWish, JudgeSettings, Leftovers, Limit,
-    Listen, MemLimit, PatrolSettings, Pattern, Route, Rule, RunNews, Severity, Switch,
-    TellSettings, Wait,
+    ANY_FAILURE, ActSettings, Action, Channel, EndSettings, Gate, GpuChoice, GpuWish,
+    JudgeSettings, Leftovers, Limit, Listen, MemLimit, PatrolSettings, Pattern, Restart, Route,
+    Rule, RunNews, Severity, Switch, TellSettings, Wait,
 };
 
 use super::expression::{self, Names, Scope};
@@ -60,6 +60,10 @@ pub struct Flags {
     pub time_limit: Option<Duration>,
     /// `--kill-after`
     pub kill_after: Option<Duration>,
+    /// `--on-stall`
+    pub on_stall: Option<Action>,
+    /// `--restart`
+    pub restart: Option<u32>,
     /// `--fail-if`, as typed.
     pub fail_if: Vec<String>,
 }
@@ -140,7 +144,7 @@ pub fn settings(layers: Vec<Node>, name: &str, flags: &Flags) -> Result<Resolved
         judge: profile.judge,
         rules: profile.rules,
         tell: profile.tell,
-        act: profile.act,
+        act: act(profile.act, flags),
         metrics: profile::Metrics {
             textfile: flags.metrics_textfile.clone().or(profile.metrics.textfile),
             listen: flags.metrics.or(profile.metrics.listen),
@@ -193,7 +197,31 @@ fn end(profile: EndSettings, flags: &Flags) -> EndSettings {
         leftovers: flags.leftovers.unwrap_or(profile.leftovers),
         time_limit: flags.time_limit.or(profile.time_limit),
         kill_after: flags.kill_after.or(profile.kill_after),
+        restart: restart(profile.restart, flags.restart),
     }
+}
+
+/// Who types how often, and whose profile doesn't say after what, means any failure.
+fn restart(profile: Restart, typed: Option<u32>) -> Restart {
+    let Some(max) = typed else { return profile };
+    let on = if profile.on.is_empty() {
+        vec![ANY_FAILURE.to_owned()]
+    } else {
+        profile.on
+    };
+    Restart { on, max, ..profile }
+}
+
+/// What is typed comes after what the profile has done, evidence above all.
+fn act(mut profile: ActSettings, flags: &Flags) -> ActSettings {
+    if let Some(action) = &flags.on_stall {
+        let stalled = profile.0.entry("stalled".to_owned()).or_default();
+        stalled.retain(|known| known == &Action::Stacks || matches!(known, Action::Command(_)));
+        if !stalled.contains(action) {
+            stalled.push(action.clone());
+        }
+    }
+    profile
 }
 
 /// What is said of the framework, and what that sets. What stands in the embedded default gives
@@ -303,13 +331,7 @@ fn alarms_to(to: Vec<String>) -> Route {
 
 /// A key that does nothing must not look as if it did.
 fn unheeded(profile: &Profile) -> Vec<String> {
-    let (record, end) = (&profile.record, &profile.end);
-    let usual = profile::Record::default();
-    let usual_end = profile::End::default();
-    let keys = [
-        ("record", *record != usual),
-        ("end.restart", end.restart != usual_end.restart),
-    ];
+    let keys = [("record", profile.record != profile::Record::default())];
     keys.into_iter()
         .filter(|(_, set)| *set)
         .map(|(key, _)| key.to_owned())

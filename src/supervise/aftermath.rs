@@ -114,6 +114,8 @@ impl Run {
             }
             std::thread::sleep(LOOK_EVERY);
         };
+        // Ours would be the last writers.
+        self.again = None;
         self.relays.drain();
         while !self.relays.all_ended() {
             std::thread::sleep(LOOK_EVERY);

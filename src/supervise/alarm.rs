@@ -1,9 +1,10 @@
 //! From the judge's word to people: hands findings to `act` and `tell`, and what they answer
 //! back to the scribe. Nothing here waits.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use crate::act::stacks::{self, Evidence};
@@ -89,7 +90,7 @@ pub struct Alarm {
     /// The job's.
     job: Job,
     /// The main one of them.
-    main: u32,
+    main: Arc<AtomicU32>,
     /// The run's directory.
     dir: Option<PathBuf>,
     /// The way to the main thread, where something may be done to the job.
@@ -108,7 +109,7 @@ impl Alarm {
         desk: Desk,
         own: OwnProcesses,
         job: Job,
-        (main, dir): (u32, Option<PathBuf>),
+        (main, dir): (Arc<AtomicU32>, Option<PathBuf>),
         orders: Option<Arc<Orders>>,
     ) -> Self {
         let (tail, sample, moved_s, stood) = (VecDeque::new(), None, None, None);
@@ -189,6 +190,13 @@ impl Alarm {
         }
     }
 
+    /// The command ended of this.
+    pub fn ended_of(&self, cause: Option<String>) {
+        if let Some(orders) = &self.orders {
+            orders.answer(cause);
+        }
+    }
+
     /// Stacks were collected.
     pub fn evidence(&self, finding: &str, digest: Vec<String>) {
         if let Some(orders) = &self.orders {
@@ -208,7 +216,7 @@ impl Alarm {
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         let known = Known {
-            main: self.main,
+            main: self.main.load(Ordering::Relaxed),
             sample: self.sample.as_ref(),
             output: &self.end(TAIL),
             dir: self.dir.as_deref(),

@@ -7,7 +7,9 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use crate::act::stacks::Evidence;
-use crate::model::{Event, GitState, GpuInfo, Inventory, Logged, ProgressState, Sample, Stamp};
+use crate::model::{
+    Event, Exit, GitState, GpuInfo, Inventory, Logged, ProgressState, Sample, Stamp,
+};
 use crate::read::fingerprint::Quote;
 use crate::report::Leftover;
 
@@ -43,6 +45,10 @@ pub enum Entry {
     Problem(String),
     /// Somebody asked the run to end.
     Cancelling,
+    /// The command has ended, and all that it printed was read.
+    AttemptOver,
+    /// What it ended of is to be said now, whatever is still missing.
+    WhyNow(Exit),
     /// This finding ends the run.
     Stopping(String),
     /// The end: nothing comes after it.

@@ -87,8 +87,12 @@ impl Digest {
             if taken.over {
                 break;
             }
+            if taken.attempt_over {
+                // Whatever comes is another attempt's, which begins anew.
+                readers = readers.and_then(|readers| self.guarded(|| self.finish(readers, true)));
+            }
         }
-        readers.and_then(|readers| self.guarded(|| self.finish(readers)));
+        readers.and_then(|readers| self.guarded(|| self.finish(readers, false)));
     }
 
     fn guarded<T>(&self, read: impl FnOnce() -> T) -> Option<T> {
@@ -193,7 +197,8 @@ impl Digest {
         }
     }
 
-    fn finish(&self, mut readers: Readers) {
+    /// The last of what was read. `again`: another attempt may follow; its readers.
+    fn finish(&self, mut readers: Readers, again: bool) -> Readers {
         let end = Instant::now();
         let marks = readers.progress.finish(Some(self.clock.elapsed_s(end)));
         self.progress.tell(Voice::Shown, readers.progress.state());
@@ -202,6 +207,14 @@ impl Digest {
             self.tell(source, text, end);
         }
         self.desk.put(Entry::Quotes(readers.lines.quotes()));
+        if !again {
+            return readers;
+        }
+        self.desk.put(Entry::AttemptOver);
+        for voice in [Voice::Shown, Voice::Scalars] {
+            self.progress.tell(voice, ProgressState::default());
+        }
+        self.readers()
     }
 
     /// A line that the judge cares about.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::act::stacks;
-use crate::model::{ActSettings, Action};
+use crate::model::{ActSettings, Action, Restart};
 
 use super::state::{Deed, Order};
 
@@ -20,6 +20,8 @@ const LATE: Duration = Duration::from_secs(3);
 
 /// Orders, and the bell that calls the main thread.
 pub struct Orders {
+    /// Findings after which a stop is followed by another start.
+    again: Vec<String>,
     held: Mutex<Held>,
     bell: EventFd,
 }
@@ -30,16 +32,19 @@ struct Held {
     ready: Vec<Order>,
     /// To be carried out when the finding's evidence is there, or at that time.
     waiting: Vec<(Order, Instant)>,
+    /// What the command ended of, once that is asked and known; None within: nobody knows.
+    answer: Option<Option<String>>,
 }
 
 impl Orders {
     /// None where nothing may ever be ordered. To be had before there is a child.
-    pub fn wanted(act: &ActSettings) -> io::Result<Option<Arc<Self>>> {
-        if !act.reach_the_job() {
+    pub fn wanted(act: &ActSettings, restart: &Restart) -> io::Result<Option<Arc<Self>>> {
+        if !act.reach_the_job() && restart.on.is_empty() {
             return Ok(None);
         }
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         Ok(Some(Arc::new(Self {
+            again: restart.on.clone(),
             held: Mutex::default(),
             bell: EventFd::from_value_and_flags(0, flags)?,
         })))
@@ -49,6 +54,7 @@ impl Orders {
     pub fn give(&self, finding: &str, action: &Action, after_evidence: bool) {
         let deed = match action {
             Action::Signal(name) => Deed::Signal(name),
+            Action::Stop if self.again.iter().any(|name| name == finding) => Deed::Restart,
             Action::Stop => Deed::Stop,
             Action::Restart => Deed::Restart,
             Action::Stacks | Action::Command(_) => return,
@@ -86,6 +92,16 @@ impl Orders {
         self.release(|_, until| now >= until);
     }
 
+    /// The command ended of this, as the judge sees it.
+    pub fn answer(&self, cause: Option<String>) {
+        self.with(|held| held.answer = Some(cause));
+    }
+
+    /// What it ended of, if that is known by now.
+    pub fn take_answer(&self) -> Option<Option<String>> {
+        self.with(|held| held.answer.take())
+    }
+
     /// What is to be done now.
     pub fn take(&self) -> Vec<Order> {
         // Nothing to read: this was a look without a cause.
@@ -107,7 +123,7 @@ impl Orders {
     fn with<T>(&self, change: impl FnOnce(&mut Held) -> T) -> T {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let done = change(&mut held);
-        if !held.ready.is_empty() {
+        if !held.ready.is_empty() || held.answer.is_some() {
             // Can only fail if the counter is full, and then it is readable anyway.
             let _ = self.bell.write(1);
         }

@@ -11,7 +11,7 @@ use crate::launch::streams::Streams;
 use crate::model::{Action, EndSettings, Leftovers, Switch, TellSettings, duration_text};
 use crate::plan::env::{self, Chosen, EnvChange, EnvInputs, RecordPaths};
 use crate::plan::profile::Metrics;
-use crate::plan::{argv, job_ids, run_name};
+use crate::plan::{argv, deeds, job_ids, run_name};
 use crate::record::{RecordError, RunDir, root_for_writing, run_dir, run_id};
 use crate::report::text::clean;
 use crate::serve::{Listener, Outlets};
@@ -159,6 +159,7 @@ pub fn is_heard(request: &Request, channels: &Channels) -> bool {
     let acts = actions.any(|action| *action != Action::Stacks);
     let gated = !request.settings.gates.is_empty();
     let scraped = request.settings.metrics != Metrics::default();
+    let acts = acts || !request.settings.end.restart.on.is_empty();
     request.record || !request.quiet || !channels.is_empty() || acts || gated || scraped
 }
 
@@ -381,12 +382,15 @@ fn plan_text(
     let gates = request.settings.gates.iter();
     let gates = gates.map(|gate| format!("end: exit code 3 if {}", clean(&gate.text)));
     let end = ending(&request.settings.end).map(|text| format!("end: {text}"));
+    let acts = deeds::planned(&request.settings.act, &request.settings.end);
+    let acts = acts.iter().map(|text| format!("act: {}", clean(text)));
     let mut lines: Vec<String> = [command]
         .into_iter()
         .chain(gpus)
         .chain(said)
         .chain(set)
         .chain(scraped)
+        .chain(acts)
         .chain(end)
         .chain(gates)
         .collect();

@@ -66,6 +66,14 @@ struct Inside {
     lost: u64,
     open: usize,
     reader_waits: bool,
+    attempt_over: bool,
+}
+
+impl Inside {
+    fn is_idle(&self) -> bool {
+        let nothing = self.pieces.is_empty() && self.asides.is_empty();
+        nothing && self.open > 0 && !self.attempt_over
+    }
 }
 
 /// What the reader gets.
@@ -77,6 +85,8 @@ pub struct Taken {
     pub asides: VecDeque<Aside>,
     /// No stream will give more.
     pub over: bool,
+    /// Behind these pieces the command had ended, and may be started again.
+    pub attempt_over: bool,
 }
 
 /// The buffer.
@@ -101,7 +111,7 @@ impl Ring {
     /// Waits for output, then takes all there is.
     pub fn take(&self) -> Taken {
         let mut inside = self.inside();
-        while inside.pieces.is_empty() && inside.asides.is_empty() && inside.open > 0 {
+        while inside.is_idle() {
             inside.reader_waits = true;
             inside = self
                 .arrived
@@ -125,11 +135,18 @@ impl Ring {
             pieces: std::mem::take(&mut inside.pieces),
             asides: std::mem::take(&mut inside.asides),
             over: inside.open == 0,
+            attempt_over: std::mem::take(&mut inside.attempt_over),
         }
     }
 }
 
 impl Ring {
+    /// The command has ended, and what it printed is here.
+    pub fn end_attempt(&self) {
+        self.inside().attempt_over = true;
+        self.arrived.notify_one();
+    }
+
     /// From now on something may be found beside the output, too.
     pub fn expect_asides(&self) {
         self.inside().open += 1;

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 use std::process::Child;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,16 +17,18 @@ use crate::nvml::attribute;
 use crate::nvml::health::Health;
 use crate::nvml::protocol::{FromHelper, Watched};
 use crate::observe::{HostReader, JobTick, JobTree, ProcFs, asks, cgroup_root};
-use crate::report::{Fate, Leftover};
+use crate::report::Leftover;
 use crate::sys::fault;
 use crate::sys::streams::standard;
+
+#[path = "sampler_end.rs"]
+mod end;
 
 use super::beside::Beside;
 use super::clock::{Drift, RunClock};
 use super::desk::{Desk, Entry};
 use super::evidence::{Job, Members};
 use super::frameworks::Frameworks;
-use super::job_process::{self, command_of};
 use super::ledger::{self, Ledger};
 use super::placement::Watch;
 use super::progress::Progress;
@@ -52,8 +55,10 @@ pub struct Setup {
     pub clock: RunClock,
     /// Our PID, whose descendants are the job.
     pub supervisor: u32,
-    /// The main process.
+    /// The main process, as it is known here,
     pub child: u32,
+    /// and as it is.
+    pub main: Arc<AtomicU32>,
     /// The process beside us, if there is one.
     pub beside: Option<Arc<Beside>>,
     /// Its PID, also when it is gone.
@@ -392,6 +397,14 @@ impl Sampler {
             .unwrap_or_else(PoisonError::into_inner);
         let ours = own.iter().copied().chain(self.setup.beside_pid).collect();
         self.tree.set_ours(ours);
+        let main = self.setup.main.load(Ordering::Relaxed);
+        if main != self.setup.child
+            && let Ok(id) = self.proc.identity(main)
+        {
+            self.setup.child = main;
+            self.tree.set_main(id);
+            self.frameworks = Frameworks::new(main);
+        }
         self.tree.tick(since_last_s)
     }
 
@@ -456,44 +469,5 @@ impl Sampler {
 
     fn problem(&self, text: String) {
         self.setup.desk.put(Entry::Problem(text));
-    }
-
-    /// The last sample, with what the GPUs do now.
-    fn last_look(&mut self) {
-        let before = self.last;
-        if let (true, Some(beside)) = (self.ticking, self.setup.beside.clone()) {
-            beside.watch(Watched::of(&self.watched), self.setup.interval);
-            let until = Instant::now() + LAST_LOOK;
-            while self.last == before && Instant::now() < until {
-                self.wait_for_helper(until);
-                self.receive();
-            }
-        }
-        if self.last == before {
-            self.sample(None);
-        }
-    }
-
-    fn wait_for_helper(&self, until: Instant) {
-        let Some(fd) = self.setup.beside.as_ref().and_then(|b| b.helper_fd()) else {
-            return;
-        };
-        let left = until.saturating_duration_since(Instant::now());
-        let limit = PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO);
-        // As in `wait`.
-        let _ = poll(&mut [PollFd::new(standard(fd), PollFlags::POLLIN)], limit);
-    }
-
-    fn leftovers(mut self) -> Vec<Leftover> {
-        let found = self.tree.leftovers();
-        found
-            .into_iter()
-            .map(|left| Leftover {
-                pid: left.id.pid,
-                gpu_mem_mib: self.ledger.held_by(left.id.pid),
-                command: Some(command_of(&left)),
-                fate: Fate::Lives,
-            })
-            .collect()
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::act::stacks::Evidence;
 use crate::judge::{self, Input, Judge};
 use crate::model::{
-    Event, GpuInfo, Inventory, Logged, RunRecord, RunState, Sample, SourceState, Stamp,
+    Event, Exit, GpuInfo, Inventory, Logged, RunRecord, RunState, Sample, SourceState, Stamp,
 };
 use crate::read::fingerprint::Quote;
 use crate::record::{
@@ -25,6 +25,8 @@ use super::evidence::written;
 use super::last_words::{Afterwards, LastWords};
 use super::metrics::Feed;
 
+#[path = "scribe_again.rs"]
+mod again;
 #[path = "scribe_end.rs"]
 mod end;
 
@@ -47,6 +49,10 @@ pub struct Scribe {
     relayed: u64,
     accounted: u64,
     order: Sequencer,
+    /// How the command ended, until it is started again.
+    ended: Option<Exit>,
+    /// What it ended of is asked for, as soon as that can be told.
+    is_asked: bool,
     /// Of what the judge was fed with last.
     judged: Stamp,
     /// The judge has said its last word.
@@ -109,6 +115,8 @@ impl Scribe {
             relayed: 0,
             accounted: 0,
             order: Sequencer::default(),
+            ended: None,
+            is_asked: false,
             judged: Stamp::default(),
             is_judged: false,
             words,
@@ -187,6 +195,8 @@ impl Scribe {
                 self.record.state = RunState::Cancelled;
                 self.write_run();
             }
+            Entry::AttemptOver => self.is_asked = true,
+            Entry::WhyNow(exit) => self.say_why(exit),
             Entry::Stopping(finding) => {
                 self.record.stopped_for = Some(finding);
                 self.write_run();
@@ -209,6 +219,10 @@ impl Scribe {
         let problem = self.metrics.show(|board| board.sample(&sample));
         self.problems.extend(problem);
         self.metrics.put();
+        // What was counted at the end (a kill for memory) is known with the sample after it.
+        if let Some(exit) = self.ended.filter(|_| self.is_asked) {
+            self.say_why(exit);
+        }
     }
 
     /// Once the judge is done, nothing is recorded that would have been judged.
@@ -224,6 +238,7 @@ impl Scribe {
             self.export_record();
             self.write_run();
         }
+        self.attempts(&logged);
         if !is_for_judge {
             return;
         }

@@ -34,6 +34,12 @@ pub enum Happening {
     TimeIsUp,
     /// What is to be done to the job because of a finding.
     Ordered(Order),
+    /// Whether it ended of something after which it is started again.
+    Answered(bool),
+    /// The pause before another start is over.
+    Rested,
+    /// The command was started again; false: it could not be.
+    StartedAgain(bool),
     /// The child got a KILL of ours.
     ChildKilled,
     /// The child lives on, and we can't end it.
@@ -104,6 +110,12 @@ pub enum Action {
     SendFor(Order),
     /// Ask the child to end because of a finding.
     StopFor(Order),
+    /// Ask what it ended of.
+    AskWhy(Exit),
+    /// Let some time pass before another start.
+    Rest,
+    /// Start the command again.
+    StartAgain,
     /// See to what is left of the job.
     Clear(Clear),
     /// Note this in the record.
@@ -143,9 +155,22 @@ enum Phase {
     Running,
     /// The child has ended, others of the job may live on, and their output is still relayed.
     Clearing(Exit, Clear),
+    /// The child has ended, and may be followed by another.
+    Between(Exit, Step),
     Draining(Exit),
     Finishing(Exit),
     Over,
+}
+
+/// On the way from one attempt to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// What it ended of isn't known yet.
+    Asking,
+    /// What is left of it is ended: it may hold a GPU's memory.
+    Clearing,
+    /// The pause.
+    Resting,
 }
 
 /// Why a run is to end before its time.
@@ -155,6 +180,8 @@ enum Reason {
     Cancelled,
     /// A finding, by the user's own orders.
     Stopped,
+    /// The same, and another start is to follow.
+    Restarted,
     /// The time limit, which tells more than a signal before or after it.
     TimedOut,
 }
@@ -170,6 +197,10 @@ pub struct State {
     relays_ended: bool,
     /// The child draws on a PTY of ours, whose size we must pass on.
     has_terminal: bool,
+    /// So often it may be started again.
+    restarts_left: u32,
+    /// The signal that ended the run while there was no child to die of it.
+    interrupted: Option<i32>,
 }
 
 const HUP: i32 = 1;
@@ -201,6 +232,17 @@ impl State {
             leftovers,
             relays_ended: !relays,
             has_terminal,
+            restarts_left: 0,
+            interrupted: None,
+        }
+    }
+
+    /// It may be started again so often.
+    #[must_use]
+    pub fn with_restarts(self, restarts_left: u32) -> Self {
+        Self {
+            restarts_left,
+            ..self
         }
     }
 
@@ -210,6 +252,7 @@ impl State {
     pub fn afresh(&self) -> Self {
         Self {
             phase: Phase::Running,
+            restarts_left: 0,
             ..*self
         }
     }
@@ -233,7 +276,7 @@ impl State {
                 };
                 let mut actions = self.signal(signal, reach, event);
                 if asks_to_end(signal) && reach != Reach::FromJob && !ignored {
-                    actions.extend(self.asked_to_end());
+                    actions.extend(self.asked_to_end(signal));
                 }
                 actions
             }
@@ -248,6 +291,12 @@ impl State {
             Happening::ChildEnded(exit) => self.child_ended(exit),
             Happening::TimeIsUp => self.time_is_up(),
             Happening::Ordered(order) => self.ordered(order),
+            Happening::Answered(again) => self.answered(again),
+            Happening::Rested => match self.phase {
+                Phase::Between(_, Step::Resting) => vec![Action::StartAgain],
+                _ => Vec::new(),
+            },
+            Happening::StartedAgain(runs) => self.started_again(runs),
             Happening::ChildKilled => {
                 // It had no chance to end its own.
                 self.leftovers = Leftovers::Kill;
@@ -259,6 +308,10 @@ impl State {
             },
             Happening::Cleared => match self.phase {
                 Phase::Clearing(exit, _) => self.drain(exit),
+                Phase::Between(exit, Step::Clearing) => {
+                    self.phase = Phase::Between(exit, Step::Resting);
+                    vec![Action::Rest]
+                }
                 _ => Vec::new(),
             },
             Happening::RelaysEnded => {
@@ -290,7 +343,7 @@ impl State {
             actions.push(Action::Forward(signal));
         }
         // While the child lives its own stop is ours.
-        let waits = matches!(self.phase, Phase::Clearing(..));
+        let waits = matches!(self.phase, Phase::Clearing(..) | Phase::Between(..));
         if waits && STOPS_OF_A_TERMINAL.contains(&signal) && reach != Reach::FromJob {
             actions.push(Action::Stop(signal));
         }
@@ -304,12 +357,23 @@ impl State {
         actions
     }
 
-    fn asked_to_end(&mut self) -> Vec<Action> {
+    fn asked_to_end(&mut self, signal: i32) -> Vec<Action> {
         match self.phase {
-            Phase::Running if self.reason.is_some() => Vec::new(),
+            Phase::Running if self.reason.is_some_and(|r| r != Reason::Restarted) => Vec::new(),
             Phase::Running => {
                 self.reason = Some(Reason::Cancelled);
                 vec![Action::Cancelling, Action::Asked]
+            }
+            Phase::Between(exit, step) => {
+                self.reason = Some(Reason::Cancelled);
+                self.interrupted = Some(signal);
+                let mut actions = vec![Action::Cancelling];
+                actions.extend(match step {
+                    Step::Asking => self.clear(exit),
+                    Step::Clearing => self.see_to(exit, Clear::Hurry),
+                    Step::Resting => self.drain(exit),
+                });
+                actions
             }
             Phase::Clearing(exit, Clear::Kill) => self.see_to(exit, Clear::Hurry),
             // The child is gone; what we still wait for isn't worth another signal.
@@ -327,7 +391,16 @@ impl State {
         }
         match order.deed {
             Deed::Signal(_) => vec![Action::SendFor(order)],
-            Deed::Stop | Deed::Restart => {
+            Deed::Restart if self.restarts_left > 0 => {
+                self.reason = Some(Reason::Restarted);
+                vec![Action::StopFor(order)]
+            }
+            // One more that hangs is ended all the same.
+            Deed::Restart | Deed::Stop => {
+                let order = Order {
+                    deed: Deed::Stop,
+                    ..order
+                };
                 self.reason = Some(Reason::Stopped);
                 // What hangs with it would hold the GPU.
                 self.leftovers = Leftovers::Kill;
@@ -350,8 +423,52 @@ impl State {
                 self.reason = Some(Reason::TimedOut);
                 self.see_to(exit, Clear::Kill)
             }
+            Phase::Between(exit, step) => {
+                self.reason = Some(Reason::TimedOut);
+                match step {
+                    Step::Asking | Step::Clearing => self.see_to(exit, Clear::Kill),
+                    Step::Resting => self.drain(exit),
+                }
+            }
             _ => Vec::new(),
         }
+    }
+
+    /// Whether this end may be followed by another start. Never one that somebody asked for,
+    /// whether by us or by a signal to the child alone.
+    fn may_restart(&self, exit: Exit) -> bool {
+        let by_signal = exit.signal.or(exit.code.map(|code| code - 128));
+        let is_asked = by_signal.is_some_and(asks_to_end);
+        let may = match self.reason {
+            Some(Reason::Restarted) => true,
+            None => !exit.is_success() && !is_asked,
+            Some(_) => false,
+        };
+        may && self.restarts_left > 0
+    }
+
+    fn answered(&mut self, again: bool) -> Vec<Action> {
+        let Phase::Between(exit, Step::Asking) = self.phase else {
+            return Vec::new();
+        };
+        if !again {
+            return self.clear(exit);
+        }
+        self.phase = Phase::Between(exit, Step::Clearing);
+        vec![Action::Clear(Clear::Kill)]
+    }
+
+    fn started_again(&mut self, runs: bool) -> Vec<Action> {
+        let Phase::Between(exit, _) = self.phase else {
+            return Vec::new();
+        };
+        self.reason = None;
+        if !runs {
+            return self.drain(exit);
+        }
+        self.restarts_left -= 1;
+        self.phase = Phase::Running;
+        Vec::new()
     }
 
     fn child_ended(&mut self, exit: Exit) -> Vec<Action> {
@@ -359,8 +476,15 @@ impl State {
             code: exit.code,
             signal: exit.signal,
         })];
+        let may_restart = self.may_restart(exit);
         match &mut self.phase {
+            Phase::Running if may_restart => {
+                self.phase = Phase::Between(exit, Step::Asking);
+                actions.push(Action::AskWhy(exit));
+            }
             Phase::Running => actions.extend(self.clear(exit)),
+            // A child that has ended can't end once more.
+            Phase::Between(..) => {}
             // It was given up, and ends after all.
             Phase::Clearing(known, _) | Phase::Draining(known) => *known = exit,
             Phase::Finishing(_) | Phase::Over => {}
@@ -423,12 +547,18 @@ impl State {
         let by_us = match self.reason {
             Some(Reason::TimedOut) => Some(TIMED_OUT),
             Some(Reason::Stopped) => Some(STOPPED),
-            Some(Reason::Cancelled) | None => None,
+            Some(Reason::Cancelled | Reason::Restarted) | None => None,
         };
         if by_us.is_some() {
             Exit {
                 code: by_us,
                 signal: None,
+            }
+        } else if self.interrupted.is_some() {
+            // As a child would have died of it.
+            Exit {
+                code: None,
+                signal: self.interrupted,
             }
         } else if exit == Exit::default() {
             // Given up: what it would not die of.

@@ -36,26 +36,39 @@ pub struct Stopper {
     clearing: Option<Clearing>,
 }
 
+/// Its parent are we: until it is reaped nobody else has its PID.
+fn identity(child: u32) -> ProcessId {
+    let known = ProcFs::default().identity(child);
+    known.unwrap_or(ProcessId {
+        pid: child,
+        start: 0,
+    })
+}
+
 impl Stopper {
     /// For a child that has just been started.
     pub fn new(settings: EndSettings, child: u32) -> Self {
-        // Its parent are we: until it is reaped nobody else has its PID.
-        let known = ProcFs::default().identity(child);
         Self {
-            settings,
             began: Instant::now(),
             stopped: Duration::ZERO,
-            main: known.unwrap_or(ProcessId {
-                pid: child,
-                start: 0,
-            }),
+            main: identity(child),
             ladder: Ladder::new(settings.kill_after),
+            settings,
             cause: None,
             time_is_up: false,
             given_up: false,
             is_due: false,
             clearing: None,
         }
+    }
+
+    /// The command was started again. The limit is the run's, and goes on.
+    pub fn started_again(&mut self, child: u32) {
+        self.main = identity(child);
+        self.ladder = Ladder::new(self.settings.kill_after);
+        self.cause = None;
+        self.given_up = false;
+        self.clearing = None;
     }
 
     /// We were stopped together with the job: nobody's time ran meanwhile.

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
@@ -36,6 +36,8 @@ use super::scribe::{Scribe, TELLING};
 use super::state::End;
 use super::threads::{spawn, wait_for};
 
+#[path = "watchers_again.rs"]
+mod again;
 #[path = "watchers_files.rs"]
 mod files;
 
@@ -53,6 +55,8 @@ pub struct Watching {
     pub clock: RunClock,
     /// The main process.
     pub child: u32,
+    /// The same, as it is started again.
+    pub main: Arc<AtomicU32>,
     /// What was relayed.
     pub ring: Arc<Ring>,
     /// The relays.
@@ -101,6 +105,8 @@ pub struct Watchers {
     end: Arc<Mutex<Option<Last>>>,
     words: LastWords,
     dir: Option<PathBuf>,
+    /// The main process.
+    main: Arc<AtomicU32>,
     own: Arc<Mutex<Vec<u32>>>,
     /// The process beside us, which is as little part of the job.
     beside: Option<u32>,
@@ -138,6 +144,7 @@ impl Watchers {
             end: Arc::default(),
             words: LastWords::default(),
             dir,
+            main: Arc::clone(&watching.main),
             own: Arc::default(),
             beside: watching.beside.as_ref().map(|b| b.sentinel().pid()),
             hurry: Arc::default(),
@@ -213,7 +220,7 @@ impl Watchers {
         let settings = prepared.request.settings;
         let own = OwnProcesses::from(Arc::clone(&self.own));
         let (desk, clock, job) = (self.desk.clone(), self.clock.clone(), Arc::clone(&self.job));
-        let said = words.clone();
+        let (said, main) = (words.clone(), Arc::clone(&self.main));
         let afterwards = Afterwards {
             gates: settings.gates,
             ends_leftovers: settings.end.leftovers == Leftovers::Kill,
@@ -226,7 +233,6 @@ impl Watchers {
             let teller = start_teller(prepared.channels, &record, &desk, clock, &own);
             let inlet = teller.as_ref().map(Teller::inlet).unwrap_or_default();
             inlet.tell(Happening::Started);
-            let main = record.pid.unwrap_or_default();
             let dir = prepared.dir.as_ref().map(|dir| dir.path().to_owned());
             let alarm = Alarm::new(settings.act, inlet, desk, own, job, (main, dir), orders);
             let judging = (judge, alarm, teller, feed);
@@ -262,6 +268,7 @@ impl Watchers {
             clock: watching.clock,
             supervisor: std::process::id(),
             child: watching.child,
+            main: watching.main,
             beside_pid: watching.beside.as_ref().map(|b| b.sentinel().pid()),
             beside: watching.beside,
             own: Arc::clone(&self.own),
@@ -429,12 +436,6 @@ impl Watchers {
     /// Somebody asked the run to end.
     pub fn cancelling(&self) {
         self.desk.put(Entry::Cancelling);
-    }
-
-    /// A finding ends the run.
-    pub fn stopping_for(&self, finding: String) {
-        self.act("stop", format!("because of {finding}"));
-        self.desk.put(Entry::Stopping(finding));
     }
 
     /// The child has ended at this instant.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -14,12 +15,15 @@ use crate::launch::sentinel::Sentinel;
 use crate::launch::signals::{self, Arrivals};
 use crate::launch::streams::Streams;
 use crate::launch::terminal::in_foreground;
-use crate::model::{ActSettings, Exit, Tap};
+use crate::model::{Exit, Tap};
 use crate::place::claims::Claim;
+use crate::plan::resolve::Resolved;
 use crate::sys::defect::{caught, quiet, sentence};
 use crate::sys::signals::{Mask, take};
 use crate::sys::spawn::Unspawned;
 use crate::sys::{fault, process};
+
+use again::Again;
 
 use super::beside::Beside;
 use super::clock::RunClock;
@@ -37,6 +41,8 @@ pub use super::request::{Ending, Refused, Request, Runner};
 
 #[path = "aftermath.rs"]
 mod aftermath;
+#[path = "again.rs"]
+mod again;
 #[path = "deeds.rs"]
 mod deeds;
 #[path = "whose.rs"]
@@ -82,7 +88,7 @@ fn run_guarded(request: Request) -> Result<Ending, Refused> {
         .ok()
         .map(|sentinel| Arc::new(Beside::new(sentinel)));
 
-    let launch = Launch::ready(streams, beside, &request.settings.act, &mut notes)
+    let launch = Launch::ready(streams, beside, &request.settings, &mut notes)
         .map_err(|e| Refused::own(format!("can't start: {e}; close some descriptors")))?;
     let beside = launch.beside.as_deref();
     let asked = Asked {
@@ -114,10 +120,10 @@ impl Launch {
     fn ready(
         mut streams: Streams,
         beside: Option<Arc<Beside>>,
-        act: &ActSettings,
+        settings: &Resolved,
         notes: &mut Vec<String>,
     ) -> io::Result<Self> {
-        let orders = Orders::wanted(act)?;
+        let orders = Orders::wanted(&settings.act, &settings.end.restart)?;
         let bells = Bells::new()?;
         let ring = Arc::new(Ring::new(streams.sources.len()));
         let tap: Arc<dyn Tap> = ring.clone();
@@ -185,19 +191,29 @@ impl Launch {
         for signal in &prepared.placement.early {
             child.signal(*signal);
         }
-        streams.child_started();
+        let ends = &prepared.request.settings.end;
+        let again = if ends.restart.on.is_empty() && !restarts(&prepared) {
+            streams.child_started();
+            None
+        } else {
+            let command = (prepared.request.argv.clone(), prepared.environment());
+            let (ring, settings) = (Arc::clone(&ring), ends.restart.clone());
+            Some(Again::new(command, streams, inherited, ring, settings))
+        };
         // Before anything of the child's is relayed.
         if let Some(text) = prepared.announcement() {
             say(text, ANNOUNCING);
         }
         let is_quiet = prepared.request.quiet;
         let is_gated = !prepared.request.settings.gates.is_empty();
-        let end = prepared.request.settings.end;
+        let end = prepared.request.settings.end.clone();
+        let (leftovers, restarts) = (end.leftovers, again.as_ref().map_or(0, |_| end.restart.max));
         let stopper = Stopper::new(end, child.pid());
         let claims = std::mem::take(&mut prepared.placement.claims);
         let watching = Watching {
             clock,
             child: child.pid(),
+            main: Arc::new(AtomicU32::new(child.pid())),
             ring,
             relays: relays.progress(),
             beside: beside.clone(),
@@ -212,8 +228,10 @@ impl Launch {
             state: State::new(
                 !relays.progress().is_empty(),
                 relays.has_terminal(),
-                end.leftovers,
-            ),
+                leftovers,
+            )
+            .with_restarts(restarts),
+            again,
             stopper,
             watchers,
             relays,
@@ -233,6 +251,13 @@ impl Launch {
         };
         Ok(run.until_the_end())
     }
+}
+
+/// Whether a finding may have the command started again.
+fn restarts(prepared: &Prepared) -> bool {
+    let act = &prepared.request.settings.act;
+    let mut actions = act.0.values().flatten();
+    actions.any(|action| *action == crate::model::Action::Restart)
 }
 
 /// Those who watch; after a defect of ours nobody.
@@ -257,6 +282,8 @@ struct Run {
     arrivals: Arrivals,
     early: Mask,
     state: State,
+    /// What it takes to start the command again, where that may be.
+    again: Option<Again>,
     stopper: Stopper,
     is_quiet: bool,
     /// There are gates.
@@ -321,7 +348,8 @@ impl Run {
             .finishing
             .map(|since| self.watchers.patience().saturating_sub(since.elapsed()));
         let reaping = self.is_reaping_late.then_some(REAP_AGAIN);
-        let due = [patience, self.stopper.due(), reaping];
+        let again = self.again.as_ref().and_then(Again::due);
+        let due = [patience, self.stopper.due(), reaping, again];
         let next = due.into_iter().flatten().min();
         // Rounded up, or the last millisecond would be spent spinning.
         let limit = next.map_or(PollTimeout::NONE, |left| {
@@ -364,6 +392,7 @@ impl Run {
         if let (true, Some(orders)) = (ready[3], &self.orders) {
             happened.extend(orders.take().into_iter().map(Happening::Ordered));
         }
+        happened.extend(self.look_again());
         let (child, relays) = (&self.child, &self.relays);
         happened.extend(self.stopper.look(child, relays, &self.watchers, changed));
         happened
@@ -428,13 +457,22 @@ impl Run {
             Action::TimeOut => self.stopper.time_out(),
             Action::SendFor(order) => self.send_for(&order),
             Action::StopFor(order) => {
-                self.watchers.stopping_for(order.finding);
+                self.restarts_for(&order);
+                self.watchers.stopping_for(order);
                 self.stopper.stop();
+            }
+            Action::AskWhy(exit) => self.ask_why(exit),
+            Action::Rest => self.rest(),
+            Action::StartAgain => {
+                let started = self.start_again();
+                self.happened.push_front(started);
             }
             Action::Clear(how) => self.stopper.clear(how),
             Action::Log(event) => self.watchers.log(event),
             Action::Drain => {
                 self.stopper.enough();
+                // Ours were the last writers, but for leftovers.
+                self.again = None;
                 self.relays.drain();
             }
             Action::Finish(end) => {

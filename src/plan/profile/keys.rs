@@ -414,9 +414,17 @@ pub const END: &[KeyOf] = &[
 
 /// `end.restart`
 pub const RESTART: &[KeyOf] = &[
-    key("on", Kind::List(&Kind::Text), "after these findings"),
+    key(
+        "on",
+        Kind::List(&Kind::Text),
+        "after these causes and findings; failure: after any",
+    ),
     key("max", Kind::Count, "so many times"),
-    key("backoff", Kind::Duration(None), "after a pause of this"),
+    key(
+        "backoff",
+        Kind::Duration(None),
+        "after a pause of this, which doubles each time",
+    ),
 ];
 
 /// `patrol`

@@ -168,33 +168,10 @@ impl Default for Record {
 /// `end`
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct End {
-    /// What this version acts on.
+    /// How it may end, and whether another start follows.
     pub settings: EndSettings,
-    /// Whether the command is started again.
-    pub restart: Restart,
     /// A run that succeeded fails all the same.
     pub fail_if: Vec<Gate>,
-}
-
-/// `end.restart`
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Restart {
-    /// After these findings, with hyphens.
-    pub on: Vec<String>,
-    /// So many times.
-    pub max: u64,
-    /// After a pause.
-    pub backoff: Duration,
-}
-
-impl Default for Restart {
-    fn default() -> Self {
-        Self {
-            on: Vec::new(),
-            max: 3,
-            backoff: Duration::from_secs(30),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -13,11 +13,11 @@ use super::patrol;
 use super::pattern::pattern;
 use super::rule;
 use super::values;
-use super::{End, Env, Gpus, Metrics, Profile, Progress, Record, Restart, Variable};
+use super::{End, Env, Gpus, Metrics, Profile, Progress, Record, Variable};
 use crate::model::names::FINDINGS;
 use crate::model::{
-    ActSettings, Action, EndSettings, FindingSettings, Gate, GpuChoice, JudgeSettings, Leftovers,
-    Limit, PatrolSettings, SIGNALS, TellSettings, signal_named,
+    ANY_FAILURE, ActSettings, Action, CAUSES, EndSettings, FindingSettings, Gate, GpuChoice,
+    JudgeSettings, Leftovers, Limit, PatrolSettings, Restart, SIGNALS, TellSettings, signal_named,
 };
 use crate::plan::expression::{self, Names, Scope};
 use crate::plan::nearest::suggestion;
@@ -311,6 +311,17 @@ fn record(node: Option<&Node>) -> Result<Record, ProfileError> {
     })
 }
 
+/// What a run may end of: a cause that the verdict knows, a finding, or any failure.
+fn ending(node: &Node, findings: &[String]) -> Result<String, ProfileError> {
+    let name = node.text().unwrap_or_default().replace('_', "-");
+    if name == ANY_FAILURE || CAUSES.contains(&name.as_str()) {
+        return Ok(name);
+    }
+    let causes = CAUSES.iter().map(|cause| cause.replace('-', "_"));
+    let known: Vec<String> = findings.iter().cloned().chain(causes).collect();
+    finding_name(node, "end.restart.on", &known)
+}
+
 fn end(node: Option<&Node>, own: &[String], known: &[String]) -> Result<End, ProfileError> {
     let get = |key| node.and_then(|node: &Node| node.get(key));
     let restart = |key| get("restart").and_then(|restart| restart.get(key));
@@ -329,13 +340,15 @@ fn end(node: Option<&Node>, own: &[String], known: &[String]) -> Result<End, Pro
             },
             time_limit: lasting(get("time_limit"), "end.time_limit")?,
             kill_after: lasting(get("kill_after"), "end.kill_after")?,
-        },
-        restart: Restart {
-            on: on
-                .map(|node| finding_name(node, "end.restart.on", known))
-                .collect::<Result<_, _>>()?,
-            max: count(restart("max")).unwrap_or(usual.max),
-            backoff: duration(restart("backoff"), "end.restart.backoff")?.unwrap_or(usual.backoff),
+            restart: Restart {
+                on: on
+                    .map(|node| ending(node, known))
+                    .collect::<Result<_, _>>()?,
+                max: count(restart("max"))
+                    .map_or(usual.max, |max| u32::try_from(max).unwrap_or(u32::MAX)),
+                backoff: duration(restart("backoff"), "end.restart.backoff")?
+                    .unwrap_or(usual.backoff),
+            },
         },
         fail_if: gates
             .map(|(i, node)| gate(node, &format!("end.fail_if[{i}]"), own))
