@@ -8,6 +8,7 @@
 
 mod support;
 
+use support::http_server::{Answer, Server};
 use support::{Job, Sandbox, alive, content, python};
 
 /// Some steps, then a wait for ever; the signals that it gets are printed.
@@ -391,7 +392,7 @@ fn a_replay_says_what_the_run_said() {
         .out()
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
-        .filter(|event: &serde_json::Value| event["kind"] == "finding")
+        .filter(|event: &serde_json::Value| event["state"].is_string())
         .map(|event| key(&event))
         .collect();
     assert!(
@@ -399,4 +400,31 @@ fn a_replay_says_what_the_run_said() {
         "{live:?}"
     );
     assert_eq!(again, live);
+}
+
+#[test]
+fn an_alert_says_that_it_was_started_again() {
+    let server = Server::start(&[Answer::status(204)]);
+    let sandbox = Sandbox::new();
+    let url = server.url("/x");
+    let ended = failing(&sandbox, AFTER_OOM, &["--notify", &url], "2").run();
+    assert_eq!(ended.code(), Some(0), "{}", ended.err());
+    let requests = server.requests();
+    let told: Vec<_> = requests.iter().map(|request| request.json()).collect();
+    let restarted = told.iter().find(|alert| alert["type"] == "job.restarted");
+    let data = &restarted.expect("an alert")["data"];
+    assert_eq!(data["evidence"]["why"], "oom", "{data}");
+}
+
+#[test]
+fn output_that_nobody_takes_is_not_written_again() {
+    let sandbox = Sandbox::new();
+    let script = "echo x >> starts; while echo line; do sleep 0.05; done; exit 1";
+    let profile = "end: {restart: {on: [failure], max: 3, backoff: 100ms}}\n";
+    std::fs::write(sandbox.path("again.yaml"), profile).unwrap();
+    let job = sandbox.watched(&["--profile", "again.yaml"], &["sh", "-c", script]);
+    let ended = job.under(&["sh", "-c", "\"$@\" | head -n 1", "sh"]).run();
+    assert_eq!(ended.out(), "line\n");
+    sandbox.wait_for_exit();
+    assert_eq!(starts(&sandbox), 1);
 }

@@ -411,16 +411,16 @@ fn list_check_and_schema_answer() {
         .gpuwatch(&["profile", "check", "missing.yaml"])
         .run();
     assert_eq!(missing.code(), Some(1));
-    std::fs::write(sandbox.path("later.yaml"), "end: {restart: {max: 5}}").unwrap();
+    std::fs::write(sandbox.path("later.yaml"), "record: {output: false}").unwrap();
     let later = sandbox.gpuwatch(&["profile", "check", "later.yaml"]).run();
     assert_eq!(later.code(), Some(0));
-    assert!(later.err().contains("end.restart"), "{}", later.err());
+    assert!(later.err().contains("record"), "{}", later.err());
     let ended = attempt(&sandbox, &["--profile", "later.yaml"]);
     assert_eq!(ended.code(), Some(7));
     assert!(
         ended
             .err()
-            .contains("end.restart of the profile is not acted on"),
+            .contains("record of the profile is not acted on"),
         "{}",
         ended.err()
     );

@@ -20,7 +20,9 @@ use super::settings::SettingArgs;
 const EXIT_CODES: &str = "\
 Exit code: the command's own; one that dies of a signal is died of as well. 127: not found,
 126: not executable, 125: gpuwatch could not start it, or the options are wrong, 124: its
---time-limit was up, whatever the command answered, 3: it succeeded and a --fail-if holds.";
+--time-limit was up, whatever the command answered, 123: a finding ended it (--on-stall stop, or
+a profile's act), 3: it succeeded and a --fail-if holds. Of several attempts (--restart) the last
+one's counts.";
 
 /// Launch a command and watch it.
 #[derive(Args)]

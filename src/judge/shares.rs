@@ -47,7 +47,7 @@ impl Shares {
     /// The same sums, of which another attempt goes on.
     pub fn of_another_attempt(&self) -> Self {
         Self {
-            spent: self.spent.clone(),
+            spent: self.spent,
             ..Self::default()
         }
     }

@@ -117,11 +117,40 @@ fn channels_without_routes_hear_of_alarms() {
 
 #[test]
 fn what_does_nothing_is_named() {
-    let text = "end: {time_limit: 1h, restart: {on: [oom]}}\n";
-    assert_eq!(
-        resolve(&[text], &Flags::default()).unheeded,
-        ["end.restart"]
-    );
+    let text = "end: {time_limit: 1h}\nrecord: {output: false}\n";
+    assert_eq!(resolve(&[text], &Flags::default()).unheeded, ["record"]);
+}
+
+#[test]
+fn a_restart_that_is_typed_is_after_any_failure_unless_the_profile_says_which() {
+    let restart = |text: &str, restart| {
+        let flags = Flags {
+            restart,
+            ..Flags::default()
+        };
+        let resolved = resolve(&[text], &flags).end.restart;
+        (resolved.on, resolved.max)
+    };
+    let chosen = "end: {restart: {on: [host_oom, collective-timeout], max: 7}}\n";
+    assert_eq!(restart("{}\n", None), (vec![], 3));
+    assert_eq!(restart("{}\n", Some(2)), (vec!["failure".to_owned()], 2));
+    let both = vec!["host-oom".to_owned(), "collective-timeout".to_owned()];
+    assert_eq!(restart(chosen, None), (both.clone(), 7));
+    assert_eq!(restart(chosen, Some(0)), (both, 0));
+}
+
+#[test]
+fn what_is_typed_for_a_stall_comes_after_evidence() {
+    let flags = Flags {
+        on_stall: Some(Action::Stop),
+        ..Flags::default()
+    };
+    let act = |text: &str| resolve(&[text], &flags).act;
+    let usual = [Action::Stacks, Action::Stop];
+    assert_eq!(act("{}\n").of("stalled"), usual);
+    let own = "act: {stalled: [stacks, restart], nan: [stop]}\n";
+    assert_eq!(act(own).of("stalled"), usual);
+    assert_eq!(act(own).of("nan"), [Action::Stop]);
 }
 
 #[test]
@@ -159,6 +188,7 @@ fn how_a_run_may_end_is_settled_key_by_key() {
         leftovers,
         time_limit,
         kill_after,
+        restart: Restart::default(),
     };
     assert_eq!(mixed, expected);
     let flags = Flags {

@@ -164,8 +164,12 @@ fn read_events(dir: &Path, problems: &mut Vec<RecordError>) -> Told {
         for event in EventReader::open(dir)? {
             let event = event?;
             told.findings.absorb(&event);
-            if let Event::Exited { code, signal } = event.event {
-                told.end = Some((event.stamp, Exit { code, signal }));
+            match event.event {
+                Event::Exited { code, signal } => {
+                    told.end = Some((event.stamp, Exit { code, signal }));
+                }
+                Event::Restarted { .. } => told.end = None,
+                _ => {}
             }
         }
         Ok(())

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use crate::launch::child::Child;
 use crate::launch::streams::Streams;
-use crate::model::{Event, Exit, Restart, duration_text};
+use crate::model::{ANY_FAILURE, Action, Event, Exit, Restart, duration_text};
+use crate::supervise::orders::Answer;
+use crate::supervise::prepare::Prepared;
 use crate::supervise::ring::Ring;
 use crate::supervise::state::{Deed, Happening, Order};
 use crate::sys::signals::Mask;
@@ -30,11 +32,11 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(8);
 
 /// What is needed to start the command again.
 pub(super) struct Again {
-    pub(super) argv: Vec<OsString>,
-    pub(super) env: Vec<(OsString, OsString)>,
-    pub(super) streams: Streams,
-    pub(super) mask: Mask,
-    pub(super) ring: Arc<Ring>,
+    argv: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+    streams: Streams,
+    mask: Mask,
+    ring: Arc<Ring>,
     settings: Restart,
     /// Starts after the first.
     done: u32,
@@ -55,26 +57,38 @@ struct Asked {
 }
 
 impl Again {
-    /// Of a command that has been started so.
-    pub(super) fn new(
-        (argv, env): (Vec<OsString>, Vec<(OsString, OsString)>),
-        streams: Streams,
+    /// Of a command that has been started so; None where it won't be again.
+    pub(super) fn keep(
+        prepared: &Prepared,
+        mut streams: Streams,
         mask: Mask,
-        ring: Arc<Ring>,
-        settings: Restart,
-    ) -> Self {
-        Self {
-            argv,
-            env,
+        ring: &Arc<Ring>,
+    ) -> Option<Self> {
+        let settings = &prepared.request.settings;
+        let mut actions = settings.act.0.values().flatten();
+        let by_act = actions.any(|action| *action == Action::Restart);
+        let restart = settings.end.restart.clone();
+        if restart.max == 0 || restart.on.is_empty() && !by_act {
+            streams.child_started();
+            return None;
+        }
+        Some(Self {
+            argv: prepared.request.argv.clone(),
+            env: prepared.environment(),
             streams,
             mask,
-            ring,
-            settings,
+            ring: Arc::clone(ring),
+            settings: restart,
             done: 0,
             why: None,
             asked: None,
             pause: None,
-        }
+        })
+    }
+
+    /// So often.
+    pub(super) fn most(&self) -> u32 {
+        self.settings.max
     }
 
     /// After how long it has to be looked at.
@@ -111,7 +125,15 @@ impl Run {
                 is_read: false,
                 is_urgent: false,
             });
+        } else {
+            self.happened.push_front(Happening::Answered(false));
         }
+    }
+
+    /// Output can't be delivered any more: the next attempt would be started for nobody, and
+    /// die of it.
+    pub(super) fn no_more_starts(&mut self) {
+        self.again = None;
     }
 
     /// Does what is due.
@@ -137,14 +159,13 @@ impl Run {
         }
         let answer = self.orders.as_ref().and_then(|orders| orders.take_answer());
         let cause = match answer {
-            Some(cause) => cause,
+            Some(Answer(cause)) => cause,
             None if waited >= ANSWERS_WITHIN => None,
             None => return None,
         };
         again.asked = None;
         if again.why.is_none() && again.settings.is_on(cause.as_deref()) {
-            let failure = crate::model::ANY_FAILURE;
-            again.why = Some(cause.unwrap_or_else(|| failure.to_owned()));
+            again.why = Some(cause.unwrap_or_else(|| ANY_FAILURE.to_owned()));
         }
         Some(Happening::Answered(again.why.is_some()))
     }

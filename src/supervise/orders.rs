@@ -26,14 +26,17 @@ pub struct Orders {
     bell: EventFd,
 }
 
+/// What the command ended of; None: nobody knows.
+pub struct Answer(pub Option<String>);
+
 #[derive(Default)]
 struct Held {
     /// To be carried out.
     ready: Vec<Order>,
     /// To be carried out when the finding's evidence is there, or at that time.
     waiting: Vec<(Order, Instant)>,
-    /// What the command ended of, once that is asked and known; None within: nobody knows.
-    answer: Option<Option<String>>,
+    /// What the command ended of, once that is asked and known.
+    answer: Option<Answer>,
 }
 
 impl Orders {
@@ -94,11 +97,11 @@ impl Orders {
 
     /// The command ended of this, as the judge sees it.
     pub fn answer(&self, cause: Option<String>) {
-        self.with(|held| held.answer = Some(cause));
+        self.with(|held| held.answer = Some(Answer(cause)));
     }
 
     /// What it ended of, if that is known by now.
-    pub fn take_answer(&self) -> Option<Option<String>> {
+    pub fn take_answer(&self) -> Option<Answer> {
         self.with(|held| held.answer.take())
     }
 

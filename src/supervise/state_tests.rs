@@ -253,3 +253,96 @@ fn a_child_that_can_not_be_ended_is_left() {
     let left = left_as(&state.handle(Happening::WatchersDone));
     assert_eq!(left.and_then(|exit| exit.signal), Some(KILL));
 }
+
+fn ctrl_c() -> Happening {
+    signal(INT, Reach::Child)
+}
+
+fn order(deed: Deed) -> Happening {
+    Happening::Ordered(Order {
+        deed,
+        finding: "stalled".to_owned(),
+    })
+}
+
+fn failed(code: i32) -> Happening {
+    Happening::ChildEnded(Exit {
+        code: Some(code),
+        signal: None,
+    })
+}
+
+#[test]
+fn a_finding_stops_the_job_unless_the_user_did() {
+    let mut state = State::new(true, false, Leftovers::Report);
+    let actions = state.handle(order(Deed::Stop));
+    assert!(matches!(&actions[..], [Action::StopFor(_)]), "{actions:?}");
+    assert!(state.handle(order(Deed::Stop)).is_empty(), "once");
+    let ended = state.handle(failed(1));
+    assert!(ended.contains(&Action::Clear(Clear::Kill)), "{ended:?}");
+    let exit = Exit {
+        code: Some(0),
+        signal: None,
+    };
+    assert_eq!(state.end(exit).outcome, Outcome::Stopped);
+    assert_eq!(state.shown(exit).code, Some(123));
+    let mut state = State::new(true, false, Leftovers::Report);
+    state.handle(ctrl_c());
+    assert!(state.handle(order(Deed::Stop)).is_empty());
+}
+
+#[test]
+fn an_attempt_is_cleared_away_before_the_next_begins() {
+    let mut state = State::new(true, false, Leftovers::Report).with_restarts(1);
+    let asks = state.handle(failed(1));
+    assert!(matches!(asks[..], [_, Action::AskWhy(_)]), "{asks:?}");
+    let clear = [Action::Clear(Clear::Kill)];
+    assert_eq!(state.handle(Happening::Answered(true)), clear);
+    assert_eq!(state.handle(Happening::Cleared), [Action::Rest]);
+    assert_eq!(state.handle(Happening::Rested), [Action::StartAgain]);
+    assert!(state.handle(Happening::StartedAgain(true)).is_empty());
+    // There was one to be had.
+    let ended = state.handle(failed(1));
+    assert!(ended.contains(&Action::Drain), "{ended:?}");
+}
+
+#[test]
+fn what_somebody_ended_is_not_started_again() {
+    for (code, signal) in [(Some(130), None), (None, Some(15)), (Some(0), None)] {
+        let mut state = State::new(true, false, Leftovers::Report).with_restarts(1);
+        let ended = state.handle(Happening::ChildEnded(Exit { code, signal }));
+        assert!(ended.contains(&Action::Drain), "{code:?} {signal:?}");
+    }
+    // It was to be started again, and then somebody wanted its end.
+    let mut state = State::new(true, false, Leftovers::Report).with_restarts(1);
+    state.handle(order(Deed::Restart));
+    assert!(state.handle(ctrl_c()).contains(&Action::Asked));
+    assert!(state.handle(failed(1)).contains(&Action::Drain));
+}
+
+#[test]
+fn between_two_attempts_a_signal_or_the_limit_is_the_end() {
+    let steps = [Happening::Answered(true), Happening::Cleared];
+    for passed in 0..=steps.len() {
+        let between = || {
+            let mut state = State::new(true, false, Leftovers::Report).with_restarts(1);
+            state.handle(failed(1));
+            for step in &steps[..passed] {
+                state.handle(step.clone());
+            }
+            state
+        };
+        let exit = Exit {
+            code: Some(1),
+            signal: None,
+        };
+        let mut state = between();
+        assert!(state.handle(ctrl_c()).contains(&Action::Cancelling));
+        assert_eq!(state.shown(exit).signal, Some(INT));
+        assert_eq!(state.end(exit).outcome, Outcome::Cancelled);
+        assert!(state.handle(Happening::Rested).is_empty());
+        let mut state = between();
+        assert!(!state.handle(Happening::TimeIsUp).is_empty());
+        assert_eq!(state.shown(exit).code, Some(124));
+    }
+}

@@ -15,7 +15,7 @@ use crate::launch::sentinel::Sentinel;
 use crate::launch::signals::{self, Arrivals};
 use crate::launch::streams::Streams;
 use crate::launch::terminal::in_foreground;
-use crate::model::{Exit, Tap};
+use crate::model::{Exit, Leftovers, Tap};
 use crate::place::claims::Claim;
 use crate::plan::resolve::Resolved;
 use crate::sys::defect::{caught, quiet, sentence};
@@ -180,7 +180,7 @@ impl Launch {
             Err(error) => return Err(prepared.not_started(error)),
         };
         let Self {
-            mut streams,
+            streams,
             beside,
             ring,
             mut relays,
@@ -191,23 +191,15 @@ impl Launch {
         for signal in &prepared.placement.early {
             child.signal(*signal);
         }
-        let ends = &prepared.request.settings.end;
-        let again = if ends.restart.on.is_empty() && !restarts(&prepared) {
-            streams.child_started();
-            None
-        } else {
-            let command = (prepared.request.argv.clone(), prepared.environment());
-            let (ring, settings) = (Arc::clone(&ring), ends.restart.clone());
-            Some(Again::new(command, streams, inherited, ring, settings))
-        };
+        let again = Again::keep(&prepared, streams, inherited, &ring);
         // Before anything of the child's is relayed.
         if let Some(text) = prepared.announcement() {
             say(text, ANNOUNCING);
         }
-        let is_quiet = prepared.request.quiet;
-        let is_gated = !prepared.request.settings.gates.is_empty();
-        let end = prepared.request.settings.end.clone();
-        let (leftovers, restarts) = (end.leftovers, again.as_ref().map_or(0, |_| end.restart.max));
+        let settings = &prepared.request.settings;
+        let (is_quiet, is_gated) = (prepared.request.quiet, !settings.gates.is_empty());
+        let end = settings.end.clone();
+        let state = begun(&relays, end.leftovers, again.as_ref());
         let stopper = Stopper::new(end, child.pid());
         let claims = std::mem::take(&mut prepared.placement.claims);
         let watching = Watching {
@@ -223,14 +215,9 @@ impl Launch {
         let watchers = watch(prepared, watching, bells);
         // What it prints comes after its start in the record too.
         relays.begin();
-        let run = Run {
+        Ok(Run {
             child,
-            state: State::new(
-                !relays.progress().is_empty(),
-                relays.has_terminal(),
-                leftovers,
-            )
-            .with_restarts(restarts),
+            state,
             again,
             stopper,
             watchers,
@@ -248,16 +235,16 @@ impl Launch {
             is_reaping_late: false,
             ended: None,
             finishing: None,
-        };
-        Ok(run.until_the_end())
+        }
+        .until_the_end())
     }
 }
 
-/// Whether a finding may have the command started again.
-fn restarts(prepared: &Prepared) -> bool {
-    let act = &prepared.request.settings.act;
-    let mut actions = act.0.values().flatten();
-    actions.any(|action| *action == crate::model::Action::Restart)
+/// Of a run whose child has just been started.
+fn begun(relays: &Relays, leftovers: Leftovers, again: Option<&Again>) -> State {
+    let relayed = !relays.progress().is_empty();
+    State::new(relayed, relays.has_terminal(), leftovers)
+        .with_restarts(again.map_or(0, Again::most))
 }
 
 /// Those who watch; after a defect of ours nobody.
@@ -364,21 +351,7 @@ impl Run {
             self.reap_orphans();
         }
         if ready[1] {
-            for relay in self.relays.newly_ended() {
-                if let Some(beside) = &self.beside {
-                    beside.release(relay.read_end());
-                }
-                if let Some(error) = relay.failure() {
-                    self.cut_off = Some(self.watchers.undelivered(relay.stream(), &error));
-                }
-                if let Some(why) = relay.defect() {
-                    let lost = "output is delivered but not read";
-                    self.watchers.defect(lost, why);
-                }
-            }
-            if self.relays.all_ended() {
-                happened.push(Happening::RelaysEnded);
-            }
+            self.relays_changed(&mut happened);
         }
         if ready[2] && self.finishing.is_some() {
             happened.push(Happening::WatchersDone);
@@ -396,6 +369,30 @@ impl Run {
         let (child, relays) = (&self.child, &self.relays);
         happened.extend(self.stopper.look(child, relays, &self.watchers, changed));
         happened
+    }
+
+    fn relays_changed(&mut self, happened: &mut Vec<Happening>) {
+        let mut is_cut_off = false;
+        for relay in self.relays.newly_ended() {
+            // With our copies of its writers' ends it ends by a failure alone.
+            is_cut_off = true;
+            if let Some(beside) = &self.beside {
+                beside.release(relay.read_end());
+            }
+            if let Some(error) = relay.failure() {
+                self.cut_off = Some(self.watchers.undelivered(relay.stream(), &error));
+            }
+            if let Some(why) = relay.defect() {
+                let lost = "output is delivered but not read";
+                self.watchers.defect(lost, why);
+            }
+        }
+        if is_cut_off {
+            self.no_more_starts();
+        }
+        if self.relays.all_ended() {
+            happened.push(Happening::RelaysEnded);
+        }
     }
 
     /// Whether one of our children has changed.
