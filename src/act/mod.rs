@@ -1,7 +1,7 @@
 //! What is done when something is found: evidence is collected, a user's command is run.
 //!
-//! Owns stacks and the running of programs that are no part of the job. Never signals the job (`supervise` does),
-//! and never waits without a limit. May use `model` and `sys`; must not know who judges, records
+//! Owns stacks and the running of programs that are no part of the job. Never signals the job
+//! (`supervise` does), and never waits without a limit. May use `model` and `sys`; must not know who judges, records
 //! or tells.
 //!
 //! What the caller does:
