@@ -1,10 +1,10 @@
 //! From the judge's word to people: hands findings to `act` and `tell`, and what they answer
 //! back to the scribe. Nothing here waits.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::thread;
 
 use crate::act::stacks::{self, Evidence};

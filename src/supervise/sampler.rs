@@ -29,6 +29,7 @@ use super::clock::{Drift, RunClock};
 use super::desk::{Desk, Entry};
 use super::evidence::{Job, Members};
 use super::frameworks::Frameworks;
+use super::job_process;
 use super::ledger::{self, Ledger};
 use super::placement::Watch;
 use super::progress::Progress;
