@@ -410,7 +410,10 @@ fn an_alert_says_that_it_was_started_again() {
     let ended = failing(&sandbox, AFTER_OOM, &["--notify", &url], "2").run();
     assert_eq!(ended.code(), Some(0), "{}", ended.err());
     let requests = server.requests();
-    let told: Vec<_> = requests.iter().map(|request| request.json()).collect();
+    let told: Vec<_> = requests
+        .iter()
+        .map(support::http_server::Request::json)
+        .collect();
     let restarted = told.iter().find(|alert| alert["type"] == "job.restarted");
     let data = &restarted.expect("an alert")["data"];
     assert_eq!(data["evidence"]["why"], "oom", "{data}");
@@ -427,4 +430,33 @@ fn output_that_nobody_takes_is_not_written_again() {
     assert_eq!(ended.out(), "line\n");
     sandbox.wait_for_exit();
     assert_eq!(starts(&sandbox), 1);
+}
+
+#[test]
+fn where_one_attempt_stood_is_not_where_the_next_begins() {
+    let sandbox = Sandbox::new();
+    let script = "
+echo x >> starts
+if [ $(wc -l < starts) -gt 1 ]; then
+    while [ ! -e enough ]; do sleep 0.1; done
+    exit 0
+fi
+echo '{\"step\": 500, \"steps\": 900}' >> \"$GPUWATCH_PROGRESS\"
+sleep 2.5
+exit 4";
+    let profile = "end: {restart: {on: [failure], backoff: 100ms}}\n";
+    std::fs::write(sandbox.path("again.yaml"), profile).unwrap();
+    let live = sandbox
+        .watched(&["--profile", "again.yaml"], &["sh", "-c", script])
+        .start();
+    let rows = || sandbox.so_far("samples.csv").lines().count();
+    support::wait_until("it runs again", || starts(&sandbox) == 2);
+    let before = rows();
+    support::wait_until("some samples more", || rows() > before + 2);
+    std::fs::write(sandbox.path("enough"), "").unwrap();
+    assert_eq!(live.end().code(), Some(0));
+    let samples = sandbox.record().samples();
+    let steps: Vec<&str> = samples.iter().map(|row| row["step"].as_str()).collect();
+    assert!(steps.contains(&"500"), "{steps:?}");
+    assert_eq!(steps.last(), Some(&""), "{steps:?}");
 }

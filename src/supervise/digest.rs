@@ -214,7 +214,10 @@ impl Digest {
         for voice in [Voice::Shown, Voice::Scalars] {
             self.progress.tell(voice, ProgressState::default());
         }
-        self.readers()
+        let mut fresh = self.readers();
+        // Their files go on where they were.
+        fresh.events.files = readers.events.files;
+        fresh
     }
 
     /// A line that the judge cares about.

@@ -3,9 +3,10 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::model::{Event, Exit};
+use crate::model::{Event, Exit, ProgressState};
 
 use super::super::desk::Entry;
+use super::super::progress::Voice;
 use super::super::state::{Deed, Order};
 use super::Watchers;
 
@@ -29,6 +30,10 @@ impl Watchers {
 
     /// The command was started again, as this process.
     pub fn started_again(&self, pid: u32, restarted: Event) {
+        // Where the last attempt stood says nothing of this one.
+        for voice in [Voice::Said, Voice::Shown, Voice::Scalars] {
+            self.progress.tell(voice, ProgressState::default());
+        }
         self.log(restarted);
         self.log(Event::Started { pid });
         self.main.store(pid, Ordering::Relaxed);
