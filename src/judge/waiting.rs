@@ -36,13 +36,11 @@ pub struct Waiting {
 impl Waiting {
     /// Whether the job is stopped at this sample.
     pub fn is_stopped(sample: &Sample, p: &Processes) -> bool {
-        match (sample.job.n_stopped.get(), sample.job.procs.get()) {
-            (Some(stopped), Some(procs)) => procs > 0 && stopped >= procs,
-            _ => {
-                let rests = sample.job.cpu_cores.get().is_none_or(|c| c < STOPPED_CORES);
-                rests && p.all_stopped()
-            }
+        if let Some((stopped, procs)) = sample.job.n_stopped.get().zip(sample.job.procs.get()) {
+            return procs > 0 && stopped >= procs;
         }
+        let rests = sample.job.cpu_cores.get().is_none_or(|c| c < STOPPED_CORES);
+        rests && p.all_stopped()
     }
 
     /// Takes in one sample. Returns whether the prompt that stood is gone.
