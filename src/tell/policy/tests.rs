@@ -398,3 +398,62 @@ fn a_storm_of_many_jobs_is_one_alert_that_names_them_and_goes_at_the_end() {
     assert_eq!(policy.handle(&at(3.0), of("x", raised("orphans"))), []);
     assert_eq!(policy.due_s(), None);
 }
+
+#[test]
+fn a_storm_of_thousands_is_counted_and_what_matters_is_not_lost_in_it() {
+    let mut policy = policy();
+    for i in 0..250 {
+        policy.handle(&at(0.0), raised(&format!("rule-{i}")));
+    }
+    let critical = finding("matters", 0.0, Severity::Critical, FindingState::Raised);
+    policy.handle(&at(0.0), critical);
+    for i in 250..500 {
+        policy.handle(&at(0.0), raised(&format!("rule-{i}")));
+    }
+    let held = policy.waiting(&at(0.0));
+    let sent = policy.handle(&at(10.0), Happening::Tick);
+    assert_eq!(sent.len(), 1, "for both channels");
+    assert_eq!(sent[0].alert.subject(), "matters");
+    assert_eq!(sent[0].alert.more, 500 - 3);
+    assert_eq!(
+        sent[0].alert.others[0].name, "rule-3",
+        "the first ones are named"
+    );
+    assert_eq!((said(&held), held[0].alert.more), (said(&sent), 500 - 3));
+    assert!(policy.waiting(&at(10.0)).is_empty());
+}
+
+#[test]
+fn what_waits_is_known_before_it_goes() {
+    let mut policy = policy();
+    let Happening::Finding {
+        finding,
+        severity,
+        state,
+        ..
+    } = raised("stalled")
+    else {
+        unreachable!()
+    };
+    let awaits_evidence = true;
+    let stalled = Happening::Finding {
+        finding,
+        severity,
+        state,
+        awaits_evidence,
+    };
+    assert!(policy.handle(&at(1.0), stalled).is_empty());
+    let waiting = policy.waiting(&at(1.0));
+    assert_eq!(waiting.len(), 1);
+    assert_eq!(waiting[0].alert.subject(), "stalled");
+    let evidence = Happening::Evidence {
+        finding: "stalled".into(),
+        stacks: vec!["f (x.py:1)".into()],
+    };
+    assert_eq!(
+        policy.handle(&at(2.0), evidence).len(),
+        1,
+        "asking changes nothing"
+    );
+    assert!(policy.waiting(&at(2.0)).is_empty());
+}
