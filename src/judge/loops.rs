@@ -16,7 +16,7 @@ pub const MOST_CORES: f64 = 1.25;
 pub struct Loops {
     /// Whether more than they is active now.
     pub more: bool,
-    /// When more last was; the start, before it ever was.
+    /// When more last was, or progress; the start, before there was any.
     pub since: Moment,
     longest_s: f64,
     cores: Option<f64>,
@@ -42,17 +42,22 @@ impl Loops {
         let only_loops = !other && ranks > 0.0 && (in_range(cores) || in_range(self.cores));
         self.more = self.weak.is_active(if only_loops { 0 } else { strength });
         if self.more {
-            self.longest_s = self.longest_s.max(self.lasted(now));
-            self.since = now;
+            self.end(now);
         }
     }
 
-    /// Seconds without more.
+    /// It ended, or the job made progress: then a core a rank is all that it takes.
+    pub fn end(&mut self, now: Moment) {
+        self.longest_s = self.longest_s.max(self.lasted(now));
+        self.since = now;
+    }
+
+    /// Seconds without more and without progress.
     pub fn lasted(&self, now: Moment) -> f64 {
         now.own_s - self.since.own_s
     }
 
-    /// The longest time without more that ended, seconds.
+    /// The longest of such times that ended, seconds.
     pub fn longest_s(&self) -> f64 {
         self.longest_s
     }

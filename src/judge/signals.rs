@@ -380,6 +380,7 @@ impl Signals {
             Seen::First => self.steps.begin(self.now.own_s),
             Seen::Advance => self.steps.push(gap),
         }
+        self.loops.end(self.now);
         let busy = f64::from(u8::from(self.quiet() <= 5.0 * self.interval_s));
         let share = self.busy_share.get_or_insert(busy);
         *share += 0.05 * (busy - *share);

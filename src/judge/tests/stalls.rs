@@ -215,6 +215,13 @@ fn a_busy_core_beside_a_gpu_whose_use_is_not_told_has_one_limit() {
     let mut run = Run::new();
     run.steps(1200, 2, &training()).go(1000, &busy(1.0));
     assert_eq!(run.alarms(), NONE);
+    // Who makes progress on one core has work for it without progress, too.
+    let mut run = Run::new();
+    for _ in 0..5 {
+        run.steps(1200, 1, &untold(busy(0.9)))
+            .go(110, &untold(busy(0.9)));
+    }
+    assert_eq!(run.alarms(), NONE);
 }
 
 #[test]
