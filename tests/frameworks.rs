@@ -199,7 +199,11 @@ fn real_jax_is_seen() {
     let Some(python) = provided("GPUWATCH_TEST_JAX_PYTHON") else {
         return;
     };
-    let found = seen(&python, "import jax.numpy as jnp; jnp.ones(3).sum()", "True");
+    let found = seen(
+        &python,
+        "import jax.numpy as jnp; jnp.ones(3).sum()",
+        "True",
+    );
     assert_eq!(found["name"], "jax");
 }
 

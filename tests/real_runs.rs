@@ -32,6 +32,8 @@ enum Shows {
     StepOfEpoch(usize),
     /// The step of the whole run.
     StepOfRun,
+    /// A line when an epoch begins, and one when it is over.
+    WholeEpochs,
     /// Epochs that are done, or steps that other bars interrupt.
     Otherwise,
 }
@@ -71,7 +73,7 @@ fn keras_with_a_line_an_epoch() {
         python: KERAS,
         script: "train_keras.py",
         options: &["--verbose", "2"],
-        shows: Shows::Otherwise,
+        shows: Shows::WholeEpochs,
         total: Total::Shown,
     });
 }
@@ -167,7 +169,7 @@ fn watched(case: &Case, on_terminal: bool) {
     never_falls(&rows, form);
     let half = at(&rows, course.steps[course.steps.len() / 2 - 1]);
     match case.total {
-        Total::Shown => is_near(half, &course, form),
+        Total::Shown => is_near(half, &course, &case.shows, form),
         Total::Nowhere => {
             let guessed = rows.iter().find(|row| !row["eta_s"].is_empty());
             assert!(guessed.is_none(), "{form}: {guessed:?}");
@@ -241,7 +243,7 @@ fn never_ahead(rows: &[&Row], course: &Course, shows: &Shows, form: &str) {
         let done = match shows {
             Shows::StepOfRun => step,
             Shows::StepOfEpoch(first) => (number(row, "epoch").unwrap() - first) * STEPS + step,
-            Shows::Otherwise => continue,
+            Shows::WholeEpochs | Shows::Otherwise => continue,
         };
         let (now, before) = (moment(row), moment(row) - LAG_S);
         // A step is shown a moment before the script has written it down.
@@ -263,8 +265,9 @@ fn never_falls(rows: &[&Row], form: &str) {
 }
 
 /// Within 20 % of the time that was left. Where the machine's own pace changed meanwhile, the
-/// first half's is as good a truth: nobody can know more then.
-fn is_near(half: &Row, course: &Course, form: &str) {
+/// first half's is as good a truth, and the first epoch's where nothing is shown but epochs (it
+/// may be a longer one: graphs are made in it). Nobody can know more then.
+fn is_near(half: &Row, course: &Course, shows: &Shows, form: &str) {
     let eta: f64 = half["eta_s"]
         .parse()
         .unwrap_or_else(|_| panic!("{form}: {half:?}"));
@@ -272,9 +275,16 @@ fn is_near(half: &Row, course: &Course, form: &str) {
     // The first half lacks the validation of its last epoch.
     let validation = VALIDATION as f64 * STEP_S.parse::<f64>().unwrap();
     let as_before = moment(half) - course.began + 2.0 * validation;
-    let (least, most) = (left.min(as_before), left.max(as_before));
+    let epoch = course.steps[STEPS - 1] - course.began + validation;
+    let as_epochs = epoch * EPOCHS as f64 - (moment(half) - course.began);
+    let truths = match shows {
+        Shows::WholeEpochs => vec![left, as_before, as_epochs],
+        _ => vec![left, as_before],
+    };
+    let least = truths.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = truths.iter().copied().fold(0.0, f64::max);
     assert!(
         (0.8 * least..=1.2 * most).contains(&eta),
-        "{form}: {eta} s where {left:.1} s were left ({as_before:.1} s at the pace before): {half:?}"
+        "{form}: {eta} s where {left:.1} s were left (by the pace so far: {truths:.1?}): {half:?}"
     );
 }
