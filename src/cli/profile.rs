@@ -12,6 +12,7 @@ use super::trust;
 use crate::plan::profile::{self, BUILT_IN, ProfileError};
 use crate::plan::resolve::{self, Flags, Resolved};
 use crate::report::text::clean;
+use crate::tell::Channels;
 
 /// Profiles: those there are, what they hold, what is wrong with them
 #[derive(Args)]
@@ -115,7 +116,8 @@ fn check(file: &Path) -> Result<String, ProfileError> {
         ProfileError::general("the file's path is not plain text: move it elsewhere")
     })?;
     let Layers { trees, name } = layers::alone(path)?;
-    let Resolved { unheeded, .. } = resolve::settings(trees, &name, &Flags::default())?;
+    let Resolved { unheeded, tell, .. } = resolve::settings(trees, &name, &Flags::default())?;
+    Channels::check_templates(&tell).map_err(|error| ProfileError::general(error.to_string()))?;
     for key in unheeded {
         note(&format!(
             "{key}: understood, but not acted on by this version"

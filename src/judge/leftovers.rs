@@ -32,6 +32,10 @@ pub struct Leftovers {
     procs: Option<(f64, u32)>,
     zombies_since: Option<f64>,
     stuck_s: f64,
+    /// After the main process's end nobody was left,
+    alone: bool,
+    /// and then somebody came, at this second: a shell's next command, or the next attempt.
+    came_s: Option<f64>,
 }
 
 impl Leftovers {
@@ -52,6 +56,8 @@ impl Leftovers {
             procs: None,
             zombies_since: None,
             stuck_s: 0.0,
+            alone: false,
+            came_s: None,
         }
     }
 
@@ -65,9 +71,16 @@ impl Leftovers {
                 None => v.p.left().next().is_some(),
             };
             if !alive {
+                (self.alone, self.came_s) = (true, None);
                 book.clear(ORPHANS);
-            } else if now - ended >= GRACE_S {
-                self.raise(ended, v, book);
+                return self.defunct(sample, v, book);
+            }
+            if self.alone {
+                (self.alone, self.came_s) = (false, Some(now));
+            }
+            let since = self.came_s.unwrap_or(ended);
+            if now - since >= GRACE_S {
+                self.raise(since, v, book);
             }
         } else if v.p.is_left_behind() {
             self.left_behind(v, book);

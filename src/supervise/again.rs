@@ -189,17 +189,18 @@ impl Run {
             return Happening::StartedAgain(false);
         };
         self.relays.copy_sizes();
+        again.done += 1;
+        // Said before: a sample may see the new process at once, and it is nobody's orphan.
+        self.watchers.starting_again(Event::Restarted {
+            number: again.done,
+            of: again.settings.max,
+            why: again.why.take().unwrap_or_default(),
+            code: last.code,
+            signal: last.signal,
+        });
         match Child::start(&again.argv, &again.env, &again.streams, again.mask) {
             Ok((child, early)) => {
-                again.done += 1;
-                let event = Event::Restarted {
-                    number: again.done,
-                    of: again.settings.max,
-                    why: again.why.take().unwrap_or_default(),
-                    code: last.code,
-                    signal: last.signal,
-                };
-                self.watchers.started_again(child.pid(), event);
+                self.watchers.started_again(child.pid());
                 self.stopper.started_again(child.pid());
                 (self.child, self.early, self.ended) = (child, early, None);
                 Happening::StartedAgain(true)

@@ -28,13 +28,17 @@ impl Watchers {
         self.desk.put(Entry::WhyNow(exit));
     }
 
-    /// The command was started again, as this process.
-    pub fn started_again(&self, pid: u32, restarted: Event) {
+    /// The command is about to be started again.
+    pub fn starting_again(&self, restarted: Event) {
         // Where the last attempt stood says nothing of this one.
         for voice in [Voice::Said, Voice::Shown, Voice::Scalars] {
             self.progress.tell(voice, ProgressState::default());
         }
         self.log(restarted);
+    }
+
+    /// It runs again, as this process.
+    pub fn started_again(&self, pid: u32) {
         self.log(Event::Started { pid });
         self.main.store(pid, Ordering::Relaxed);
     }

@@ -170,6 +170,25 @@ impl Channels {
         self
     }
 
+    /// Tries the templates of these settings, without reading a secret.
+    ///
+    /// # Errors
+    /// The first that can't be used.
+    pub fn check_templates(settings: &TellSettings) -> Result<(), ChannelError> {
+        Style::new(Tongue::English, &settings.texts)
+            .map_err(|(key, why)| ChannelError::Text { key, why })?;
+        for (name, channel) in &settings.channels {
+            let Channel::Webhook(hook) = channel else {
+                continue;
+            };
+            Webhook::check_template(hook).map_err(|why| ChannelError::Channel {
+                name: name.clone(),
+                why,
+            })?;
+        }
+        Ok(())
+    }
+
     /// Whether there is nobody to tell.
     pub fn is_empty(&self) -> bool {
         self.means.is_empty()

@@ -85,6 +85,19 @@ impl Webhook {
         })
     }
 
+    /// Tries its template, without reading a secret.
+    ///
+    /// # Errors
+    /// It can't be used.
+    pub fn check_template(settings: &Settings) -> Result<(), String> {
+        let names = settings.secrets.keys();
+        let masked = names
+            .map(|name| (name.clone(), Hidden::new(MASK)))
+            .collect();
+        let source = settings.template.as_deref();
+        source.map_or(Ok(()), |source| Body::new(source, masked).map(drop))
+    }
+
     fn post(
         &self,
         letter: &Letter,

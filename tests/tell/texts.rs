@@ -200,3 +200,34 @@ fn what_is_kept_is_shown_and_stays() {
         "{shown}"
     );
 }
+
+#[test]
+fn a_check_tries_the_templates_and_no_view_of_a_profile_has_a_secret() {
+    let sandbox = Sandbox::new();
+    let write = |text: &str| std::fs::write(sandbox.path("p.yaml"), text).unwrap();
+    let profile = |what: &str| sandbox.gpuwatch(&["profile", what, "p.yaml"]).run();
+    for (text, said) in [
+        (
+            "tell: {texts: {title: '{{ oops'}}\n",
+            "tell.texts.title: its template is wrong, line 1",
+        ),
+        (
+            "tell: {channels: {h: {type: webhook, url: 'env:NOT_SET', template: '{{ oops'}}}\n",
+            "the channel 'h' can't be used: its template is wrong, line 1",
+        ),
+    ] {
+        write(text);
+        let checked = profile("check");
+        assert_eq!(checked.code(), Some(1), "{text}");
+        assert!(checked.err().contains(said), "{}", checked.err());
+    }
+    write(
+        "tell: {channels: {h: {type: webhook, url: 'https://h/t0ken', secret: t0ken, headers: {X: t0ken}, secrets: {k: t0ken}, template: 't0ken {{ secrets.k }}'}, t: {type: telegram, token: 't0ken', chat: '1'}}}\n",
+    );
+    profile("check").assert_ok();
+    let shown = profile("show").assert_ok().out();
+    assert!(
+        shown.contains("token: \"***\"") && !shown.contains(SECRET),
+        "{shown}"
+    );
+}

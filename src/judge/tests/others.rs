@@ -144,6 +144,25 @@ fn a_strangers_load_is_not_the_jobs() {
     assert_eq!(run.alarms(), ["idle-holding 610"]);
 }
 
+/// The next attempt of a command may be seen before it is said.
+#[test]
+fn who_comes_when_nobody_was_left_is_no_orphan_at_once() {
+    let mut run = Run::new();
+    run.event(Event::Started { pid: 100 });
+    run.steps(60, 2, &training());
+    run.process(100, ProcessChange::Exited, None);
+    let mut nobody = on_cpu(0.0);
+    nobody.job.procs = Reading::Value(0);
+    run.go(30, &nobody);
+    run.process(102, ProcessChange::Started, None);
+    let mut one = on_cpu(0.0);
+    one.job.procs = Reading::Value(1);
+    run.go(3, &one);
+    assert_eq!(run.alarms(), [""; 0]);
+    run.go(3, &one);
+    assert_eq!(run.alarms().len(), 1, "{:?}", run.alarms());
+}
+
 #[test]
 fn what_outlives_the_main_process_is_told() {
     let mut run = Run::new();

@@ -1,5 +1,6 @@
 //! A merged tree as YAML, each value with where it comes from. No secret is in it.
 
+use super::keys::{Kind, PROFILE};
 use super::node::{Node, Value};
 use crate::model::SecretRef;
 use crate::plan::{argv, secrets};
@@ -88,10 +89,25 @@ fn is_command(path: &[&str]) -> bool {
     }
 }
 
+/// What stands at a place of a profile.
+fn kind_at(path: &[&str]) -> Option<&'static Kind> {
+    let (first, rest) = path.split_first()?;
+    let first = &PROFILE.iter().find(|key| key.name == *first)?.kind;
+    rest.iter().try_fold(first, |kind, name| below(kind, name))
+}
+
+fn below(kind: &'static Kind, name: &str) -> Option<&'static Kind> {
+    match kind {
+        Kind::Section(keys) => keys.iter().find(|k| k.name == name).map(|k| &k.kind),
+        Kind::Map(inner) => Some(inner),
+        Kind::List(inner) => below(inner, name),
+        _ => None,
+    }
+}
+
 fn scalar(text: &str, path: &[&str]) -> String {
     match path {
-        ["tell", "channels", _, "url" | "secret"]
-        | ["tell", "channels", _, "headers" | "secrets", _] => {
+        _ if matches!(kind_at(path), Some(Kind::Secret)) => {
             quoted(&SecretRef::parse(text).to_string())
         }
         ["env", .., name] => quoted(&secrets::mask_variable(name, text)),
@@ -118,4 +134,30 @@ fn is_plain(text: &str) -> bool {
 /// In double quotes, control characters escaped.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::profile::keys::CHANNEL;
+
+    /// Every key that takes a secret, whatever it is called.
+    #[test]
+    fn no_key_for_a_secret_shows_one() {
+        let mut checked = 0;
+        for key in CHANNEL {
+            let shown = match &key.kind {
+                Kind::Secret => scalar("s3cret", &["tell", "channels", "x", key.name]),
+                Kind::Map(Kind::Secret) => {
+                    scalar("s3cret", &["tell", "channels", "x", key.name, "y"])
+                }
+                _ => continue,
+            };
+            assert_eq!(shown, "\"***\"", "{}", key.name);
+            checked += 1;
+        }
+        assert_eq!(checked, 5);
+        let kept = scalar("env:TOKEN", &["tell", "channels", "x", "token"]);
+        assert_eq!(kept, "\"env:TOKEN\"");
+    }
 }
