@@ -249,10 +249,16 @@ const HINTS: &[Hint] = &[
             "PytorchStreamReader failed",
             "JSONDecodeError",
             "BadZipFile",
-            "EOFError",
+            "EOFError: Ran out of input",
+            "EOFError: Compressed file ended",
         ],
         "traceback",
         "A file is damaged or only half written: take an earlier checkpoint, or download it again.",
+    ),
+    (
+        &["EOFError"],
+        "traceback",
+        "The program wanted to read more than there was: an answer where nobody types (stdin was at its end), or a file or connection that ended too soon.",
     ),
     (
         &["size mismatch for", "Missing key(s) in state_dict"],

@@ -26,6 +26,7 @@ mod address;
 mod alert;
 mod alertmanager;
 mod channel;
+mod chinese;
 mod command;
 mod cut;
 mod desktop;

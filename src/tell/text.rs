@@ -32,8 +32,11 @@ pub fn title(alert: &Alert, run: &RunFacts, tongue: Tongue) -> String {
         About::Test => words.test.to_owned(),
         About::Finding(finding) => {
             let name = match alert.of_ranks.rank {
-                Some(rank) => fill(words.of_rank, &[&finding.name, &rank.to_string()]),
-                None => finding.name.clone(),
+                Some(rank) => fill(
+                    words.of_rank,
+                    &[&words.named(&finding.name), &rank.to_string()],
+                ),
+                None => words.named(&finding.name),
             };
             let name = match alert.state {
                 State::Raised => name,
@@ -107,7 +110,7 @@ pub fn lines(alert: &Alert, run: &RunFacts, tongue: Tongue) -> Vec<Line> {
             say("stacks", "  {}", &[line]);
         }
     }
-    if let Some(advice) = advice(alert) {
+    if let Some(advice) = advice(alert, words) {
         say("advice", words.advice, &[advice]);
     }
     if alert.more > 0 {
@@ -193,9 +196,16 @@ fn ranks(notes: &[RankNote], words: &Words) -> String {
     }
 }
 
-fn advice(alert: &Alert) -> Option<&str> {
+fn advice<'a>(alert: &'a Alert, words: &Words) -> Option<&'a str> {
     match &alert.about {
-        About::Finding(finding) if alert.state != State::Cleared => finding.advice.as_deref(),
+        About::Finding(finding) if alert.state != State::Cleared => {
+            let own = finding.advice.as_deref()?;
+            Some(
+                words
+                    .advise(&finding.name, finding.cause.as_deref())
+                    .unwrap_or(own),
+            )
+        }
         About::Finished(end) => end.verdict.advice.as_deref(),
         _ => None,
     }
@@ -204,10 +214,14 @@ fn advice(alert: &Alert) -> Option<&str> {
 fn headline(alert: &Alert, finding: &Finding, words: &Words) -> String {
     let age = seconds_text((alert.elapsed_s - finding.since_s).max(0.0));
     match alert.state {
-        State::Cleared => fill(words.lasted, &[&finding.name, &age]),
+        State::Cleared => fill(words.lasted, &[&words.named(&finding.name), &age]),
         State::Raised | State::Reminded => fill(
             words.holds,
-            &[words.severity(alert.severity), &finding.name, &age],
+            &[
+                words.severity(alert.severity),
+                &words.named(&finding.name),
+                &age,
+            ],
         ),
     }
 }
@@ -379,8 +393,25 @@ time: 2026-11-30T09:15:02.000+08:00"
         );
         assert_eq!(
             title(&over, &run(), Tongue::Chinese),
-            "已恢复：stalled: train（gpu-01）"
+            "已恢复：stalled（训练停滞）: train（gpu-01）"
         );
+    }
+
+    #[test]
+    fn in_chinese_a_finding_has_a_name_and_advice_of_its_own() {
+        let mut asleep = stalled();
+        if let About::Finding(finding) = &mut asleep.about {
+            finding.cause = Some("asleep".into());
+        }
+        let text = body(&asleep, &run(), Tongue::Chinese);
+        assert!(
+            text.starts_with("严重：stalled（训练停滞），已持续 "),
+            "{text}"
+        );
+        assert!(text.contains("\n建议：所有进程都睡在"), "{text}");
+        // Without words of its own the judge's stand there.
+        let text = body(&stalled(), &run(), Tongue::Chinese);
+        assert!(text.contains("\n建议：look at the loader\n"), "{text}");
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 use crate::model::{Language, Outcome, Severity};
 
+use super::chinese;
+
 /// A language that alerts are written in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tongue {
@@ -96,11 +98,26 @@ pub struct Words {
     pub test_body: &'static str,
     /// An exit code.
     pub exit_code: &'static str,
+    gloss: fn(&str) -> Option<&'static str>,
+    advise: fn(&str, Option<&str>) -> Option<&'static str>,
     severities: [&'static str; 3],
     outcomes: [&'static str; 7],
 }
 
 impl Words {
+    /// A finding's name, and beside it what it is called in this language.
+    pub fn named(&self, finding: &str) -> String {
+        match (self.gloss)(finding) {
+            Some(gloss) => format!("{finding}（{gloss}）"),
+            None => finding.to_owned(),
+        }
+    }
+
+    /// What helps, where this language has words of its own for it.
+    pub fn advise(&self, finding: &str, cause: Option<&str>) -> Option<&'static str> {
+        (self.advise)(finding, cause)
+    }
+
     /// How serious.
     pub fn severity(&self, severity: Severity) -> &'static str {
         let [note, warning, critical] = self.severities;
@@ -127,6 +144,8 @@ impl Words {
 }
 
 const ENGLISH: Words = Words {
+    gloss: |_| None,
+    advise: |_, _| None,
     still: "still {}",
     over: "over: {}",
     on: "{} on {}",
@@ -168,6 +187,8 @@ const ENGLISH: Words = Words {
 };
 
 const CHINESE: Words = Words {
+    gloss: chinese::gloss,
+    advise: chinese::advice,
     still: "仍未恢复：{}",
     over: "已恢复：{}",
     on: "{}（{}）",
